@@ -1,0 +1,50 @@
+# `make train` and `make test` do everything on a machine with Python >= 3.10, a C++ compiler and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
+ARGS   ?=
+
+.PHONY: setup train test lint format bench sanitize native-test clean help
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("warpzone needs Python 3.10 or newer; set PYTHON=python3.x") if sys.version_info < (3, 10) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
+	@echo "[setup] installing dependencies and building the native engine (a few minutes the first time)"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.installed ## virtual environment, dependencies, native build
+
+train: setup ## train on 1-1 with the defaults for this machine (ARGS="--stage 2 ...")
+	$(BIN)/warpzone train $(ARGS)
+
+lint: setup ## ruff, mypy, clang-format
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(shell find native -name '*.hpp' -o -name '*.cpp')
+
+format: setup ## rewrite files in the project's format
+	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench
+	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
+
+test: setup lint ## all checks
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: setup ## benchmarks that print ratios
+	$(BIN)/warpzone bench env $(ARGS)
+
+sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan
+	cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
+	cmake --build build/sanitize -j2
+	WARPZONE_ROM=$$($(BIN)/python -m warpzone.engine.rom) ctest --test-dir build/sanitize --output-on-failure
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build dist

@@ -1,0 +1,42 @@
+"""Warpzone: trains agents that clear Super Mario Bros on the NES, from the cartridge up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warpzone.errors import CheckpointError, ConfigError, Error, RomError
+
+if TYPE_CHECKING:
+    from warpzone.engine import Machine
+    from warpzone.engine.rom import rom
+    from warpzone.envs.single import MarioEnv
+    from warpzone.envs.vector import MarioVectorEnv
+
+__version__ = "0.1.0"
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "Error",
+    "Machine",
+    "MarioEnv",
+    "MarioVectorEnv",
+    "RomError",
+    "__version__",
+    "rom",
+]
+
+_LAZY = {
+    "Machine": "warpzone.engine",
+    "rom": "warpzone.engine.rom",
+    "MarioEnv": "warpzone.envs.single",
+    "MarioVectorEnv": "warpzone.envs.vector",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the heavier parts on first use, so that `import warpzone` and `warpzone -h` stay quick."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'warpzone' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
