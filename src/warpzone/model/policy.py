@@ -1,0 +1,116 @@
+"""The policy: encoder, memory and heads behind `act` (one step) and `unroll` (many)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from warpzone.model.config import ModelConfig
+from warpzone.model.encoder import Encoder
+from warpzone.model.initialise import orthogonal
+from warpzone.model.memory import State, build_memory
+
+
+class ValueHead(nn.Module):
+    """One value per stage, in units of return.
+
+    The linear layer works in normalised units; `mean` and `std` (0 and 1 unless PopArt sets them) turn those
+    into returns, so nobody outside needs to know whether values are normalised.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, features: int, num_heads: int) -> None:
+        super().__init__()
+        self.linear = orthogonal(nn.Linear(features, num_heads), 1.0)
+        self.register_buffer("mean", torch.zeros(num_heads))
+        self.register_buffer("std", torch.ones(num_heads))
+
+    def forward(self, features: Tensor, stage: Tensor | None) -> Tensor:
+        values: Tensor = self.linear(features) * self.std + self.mean
+        if stage is None or values.shape[-1] == 1:
+            return values[..., 0]
+        return values.gather(-1, stage.unsqueeze(-1)).squeeze(-1)
+
+
+class Policy(nn.Module):
+    """Maps pictures to action logits and a value. `autocast_dtype` lowers the encoder's precision on CUDA."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        observation_shape: tuple[int, int, int],
+        num_actions: int,
+        num_value_heads: int = 1,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.observation_shape = observation_shape
+        self.num_actions = num_actions
+        self.num_value_heads = num_value_heads
+        self.autocast_dtype: torch.dtype | None = None
+        self.encoder = Encoder(config, observation_shape)
+        self.memory = build_memory(config, self.encoder.hidden + config.extra_dim)
+        self.logits = orthogonal(nn.Linear(self.memory.size, num_actions), 0.01)
+        self.value = ValueHead(self.memory.size, num_value_heads)
+        if config.channels_last:
+            self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    @property
+    def is_recurrent(self) -> bool:
+        return self.config.recurrent_type != "none"
+
+    def initial_state(self, n: int, device: torch.device | str = "cpu") -> State:
+        return self.memory.initial_state(n, torch.device(device))
+
+    def act(
+        self,
+        obs: Tensor,
+        state: State = (),
+        starts: Tensor | None = None,
+        *,
+        stage: Tensor | None = None,
+        extra: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, State]:
+        """One step: logits [N, A], value [N] and the memory after it; without `stage` values are head 0's."""
+        features = self._features(obs, extra)
+        if self.is_recurrent:
+            assert starts is not None, "a policy with memory needs to know where episodes start"
+            remembered, state = self.memory(features.unsqueeze(0), state, starts.unsqueeze(0))
+            features = remembered.squeeze(0)
+        return self.logits(features), self.value(features, stage), state
+
+    def unroll(
+        self,
+        obs: Tensor,
+        state: State,
+        starts: Tensor,
+        *,
+        stage: Tensor | None = None,
+        extra: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """T steps at once: logits [T, N, A] and values [T, N], the same numbers as T calls of `act`."""
+        flat_extra = None if extra is None else extra.flatten(0, 1)
+        features = self._features(obs.flatten(0, 1), flat_extra).view(*starts.shape, -1)
+        features, _ = self.memory(features, state, starts)
+        return self.logits(features), self.value(features, stage)
+
+    def _features(self, obs: Tensor, extra: Tensor | None) -> Tensor:
+        """Encoder in the lower precision if one is set; memory and heads always in float32."""
+        with torch.autocast(obs.device.type, self.autocast_dtype, enabled=self.autocast_dtype is not None):
+            features: Tensor = self.encoder(obs)
+        features = features.float()
+        if extra is not None:
+            features = torch.cat([features, extra], dim=-1)
+        return features
+
+
+def build_policy(
+    config: ModelConfig,
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    num_value_heads: int = 1,
+) -> Policy:
+    """A fresh policy on the CPU; `observation_shape` is that of a stacked picture: channels, height, width."""
+    return Policy(config, observation_shape, num_actions, num_value_heads)
