@@ -1,0 +1,241 @@
+"""The JSON beside a checkpoint: what the file is, what made it, and how to know that it is whole.
+
+While a checkpoint is being replaced its sidecar describes two files, the coming one and (under `previous`)
+the one still there. Whichever of the two a reader finds, size and digest tell which description is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from warpzone.errors import CheckpointError
+
+SCHEMA_VERSION = 1
+MAX_SIDECAR_BYTES = 16 * 1024 * 1024
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CheckpointMeta:
+    """What a sidecar says about one checkpoint."""
+
+    global_step: int = 0
+    """Environment steps taken, all environments together."""
+    global_update: int = 0
+    """Learner updates made."""
+    config: Json = field(default_factory=dict)
+    """The resolved configuration of the run, as JSON."""
+    clear_rate: dict[str, float] = field(default_factory=dict)
+    """Share of recent episodes that reached the flag, per stage."""
+    architecture: Json = field(default_factory=dict)
+    """What the weights' shapes depend on. A checkpoint of another architecture is refused."""
+    rom_sha256: str | None = None
+    """Digest of the cartridge image that the agent learned on."""
+    save_index: int = 0
+    """Counts the saves of a run, so that the newest is known without trusting a clock."""
+    created_unix_s: float = 0.0
+    versions: dict[str, str] = field(default_factory=dict)
+    """Software that wrote the checkpoint."""
+    extra: Json = field(default_factory=dict)
+    """Anything else that was found or is worth keeping."""
+
+    @property
+    def clear_rate_mean(self) -> float | None:
+        return sum(self.clear_rate.values()) / len(self.clear_rate) if self.clear_rate else None
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """Size and sha256 of a checkpoint file."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """One file as its sidecar describes it; `digest` is None in layouts that recorded none."""
+
+    meta: CheckpointMeta
+    digest: FileDigest | None
+
+
+def sidecar_bytes(new: Description, previous: tuple[Description, ...] = ()) -> bytes:
+    document = _to_json(new)
+    if previous:
+        document["previous"] = [_to_json(one) for one in previous]
+    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+
+
+def parse_sidecar(data: bytes, name: str) -> tuple[Description, ...]:
+    """The descriptions in a sidecar, the coming one first. Raises CheckpointError where it is not sound."""
+    document = parse_json(data, name)
+    previous = document.pop("previous", [])
+    if not isinstance(previous, list) or not all(isinstance(one, dict) for one in previous):
+        raise _damaged(name, "previous", previous)
+    return tuple(_from_json(migrate(one, name), name) for one in (document, *previous))
+
+
+def parse_json(data: bytes, name: str) -> Json:
+    try:
+        document = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{name} is not valid JSON; restore it or choose another checkpoint") from error
+    if not isinstance(document, dict):
+        raise CheckpointError(f"{name} is not a JSON object; restore it or choose another checkpoint")
+    return document
+
+
+def migrate(document: Json, name: str) -> Json:
+    """The same description in the present schema."""
+    version = document.get("schema_version", 0)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        raise _damaged(name, "schema_version", version)
+    if version > SCHEMA_VERSION:
+        raise CheckpointError(
+            f"{name} has schema version {version} and this version knows {SCHEMA_VERSION}; update warpzone"
+        )
+    while version < SCHEMA_VERSION:
+        document = _MIGRATIONS[version](document)
+        version += 1
+    return document
+
+
+def step_counts(document: Json) -> Json:
+    """The object that holds `global_step` and `global_update`: the top or, in the seed's layout,
+    `save_state`.
+    """
+    nested = document.get("save_state")
+    return nested if isinstance(nested, dict) else document
+
+
+def find_setting(document: Json, name: str) -> int | None:
+    """A positive whole number called `name` at the top or one or two objects below it."""
+    level = [document]
+    for _ in range(3):
+        for one in level:
+            value = one.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+        level = [below for one in level for below in one.values() if isinstance(below, dict)]
+    return None
+
+
+def _from_seed_layout(document: Json) -> Json:
+    counts = step_counts(document)
+    known = {"global_step", "global_update", "save_state", "config", "reconstructed_step_source"}
+    config = document.get("config")
+    settings = {key: value for key, value in document.items() if key not in known}
+    return {
+        "schema_version": 1,
+        "global_step": counts.get("global_step", 0),
+        "global_update": counts.get("global_update", 0),
+        "config": config if isinstance(config, dict) else settings,
+        "extra": {key: document[key] for key in ("reconstructed_step_source",) if key in document},
+    }
+
+
+_MIGRATIONS: dict[int, Callable[[Json], Json]] = {0: _from_seed_layout}
+
+
+@lru_cache(maxsize=1)
+def software_versions() -> dict[str, str]:
+    """Versions of what a checkpoint's meaning can depend on; absent packages are left out."""
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in ("warpzone", "torch", "numpy", "gymnasium", "nes-py", "gym-super-mario-bros"):
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _to_json(description: Description) -> Json:
+    meta, digest = description.meta, description.digest
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "global_step": meta.global_step,
+        "global_update": meta.global_update,
+        "clear_rate": meta.clear_rate,
+        "clear_rate_mean": meta.clear_rate_mean,
+        "config": _without_nan(meta.config),
+        "architecture": _without_nan(meta.architecture),
+        "rom_sha256": meta.rom_sha256,
+        "save_index": meta.save_index,
+        "created_unix_s": meta.created_unix_s or time.time(),
+        "versions": meta.versions or software_versions(),
+        "file": None if digest is None else {"size": digest.size, "sha256": digest.sha256},
+        "extra": _without_nan(meta.extra),
+    }
+
+
+def _from_json(document: Json, name: str) -> Description:
+    def get(key: str, kinds: type | tuple[type, ...], default: Any) -> Any:
+        value = document.get(key, default)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise _damaged(name, key, value)
+        return value
+
+    def count(key: str) -> int:
+        value: int = get(key, int, 0)
+        if value < 0:
+            raise _damaged(name, key, value)
+        return value
+
+    meta = CheckpointMeta(
+        global_step=count("global_step"),
+        global_update=count("global_update"),
+        config=get("config", dict, {}),
+        clear_rate=_mapping(get("clear_rate", dict, {}), (int, float), f"{name}: clear_rate"),
+        architecture=get("architecture", dict, {}),
+        rom_sha256=get("rom_sha256", (str, type(None)), None),
+        save_index=count("save_index"),
+        created_unix_s=get("created_unix_s", (int, float), 0.0),
+        versions=_mapping(get("versions", dict, {}), (str,), f"{name}: versions"),
+        extra=get("extra", dict, {}),
+    )
+    return Description(meta, _digest(get("file", (dict, type(None)), None), name))
+
+
+def _digest(value: Json | None, name: str) -> FileDigest | None:
+    if value is None:
+        return None
+    size, sha256 = value.get("size"), value.get("sha256")
+    if not isinstance(size, int) or not isinstance(sha256, str):
+        raise _damaged(name, "file", value)
+    return FileDigest(size, sha256)
+
+
+def _mapping(value: Mapping[str, Any], kinds: tuple[type, ...], name: str) -> dict[str, Any]:
+    for key, item in value.items():
+        if not isinstance(item, kinds) or isinstance(item, bool):
+            raise _damaged(name, key, item)
+    return dict(value)
+
+
+def _damaged(name: str, key: str, value: object) -> CheckpointError:
+    shown = repr(value)
+    return CheckpointError(
+        f"{name} is damaged: {key} is {shown if len(shown) <= 40 else shown[:37] + '...'}; "
+        "restore it or choose another checkpoint"
+    )
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN or infinity; they become null rather than an unreadable sidecar."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return value

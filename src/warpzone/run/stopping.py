@@ -1,0 +1,115 @@
+"""Stopping on purpose: Ctrl+C or SIGTERM once finishes the update, twice stops at once, never in a commit.
+
+Exit codes of the command line:
+
+| code | constant           | meaning                                                                 |
+|------|--------------------|-------------------------------------------------------------------------|
+| 0    | `EXIT_OK`          | everything that was asked for is done                                   |
+| 1    | `EXIT_FAILED`      | an unexpected exception, or a `--check` that found something to repair  |
+| 2    | `EXIT_BAD_INPUT`   | a `warpzone.Error`: the one-sentence message says what to mend          |
+| 3    | `EXIT_STALLED`     | stopped by the watchdog (`--on-stall stop`), `latest` saved             |
+| 130  | `EXIT_INTERRUPTED` | stopped by SIGINT, `latest` saved                                       |
+| 143  | `EXIT_TERMINATED`  | stopped by SIGTERM, `latest` saved                                      |
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_STALLED = 3
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+_EXIT_CODES = {"SIGINT": EXIT_INTERRUPTED, "SIGTERM": EXIT_TERMINATED, "stall": EXIT_STALLED}
+_HANDLED = (signal.SIGINT, signal.SIGTERM)
+
+# Python runs signal handlers on the main thread only, so these two need no lock.
+_commits_open = 0
+_interrupt_waiting = False
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back the KeyboardInterrupt of a second Ctrl+C until the block is left."""
+    global _commits_open, _interrupt_waiting
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _commits_open += 1
+    try:
+        yield
+    finally:
+        _commits_open -= 1
+        if _commits_open == 0 and _interrupt_waiting:
+            _interrupt_waiting = False
+            raise KeyboardInterrupt
+
+
+class StopFlag:
+    """Turns signals into a wish to stop that the training loop reads between updates.
+
+    with StopFlag() as stop:
+        while not stop: ...
+    return stop.exit_code
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        """`SIGINT`, `SIGTERM`, `stall` or what `request` was given; None while the run may go on."""
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __bool__(self) -> bool:
+        return self.reason is not None
+
+    def request(self, reason: str) -> None:
+        """Ask for a stop after this update, from any thread. The first reason is kept."""
+        if self.reason is None:
+            self.reason = reason
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_OK if self.reason is None else _EXIT_CODES.get(self.reason, EXIT_OK)
+
+    def __enter__(self) -> StopFlag:
+        if threading.current_thread() is threading.main_thread():
+            for number in _HANDLED:
+                self._previous[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous.clear()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        global _interrupt_waiting
+        name = signal.Signals(number).name
+        if self.reason is None:
+            self.reason = name
+            _say(f"[train][warn] interrupted ({name}): finishing this update; once more stops at once")
+            return
+        _say(f"[train][warn] interrupted again ({name}): stopping now")
+        if _commits_open:
+            _interrupt_waiting = True
+        else:
+            raise KeyboardInterrupt
+
+
+def _say(line: str) -> None:
+    # print() may be in the middle of a line on this very thread and refuses to be re-entered.
+    try:
+        sys.__stderr__.write(line + "\n")  # type: ignore[union-attr]
+        sys.__stderr__.flush()  # type: ignore[union-attr]
+    except (RuntimeError, OSError, AttributeError):
+        pass
