@@ -1,0 +1,87 @@
+"""Finished episodes: `episodes.jsonl`, and what the metrics say about the most recent of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpzone.watch.jsonl import JsonLines, plain
+
+WINDOW_EPISODES = 100
+
+
+class EpisodeLog:
+    """Writes episode records and keeps the windows behind `avg_return`, `recent_return_*` and `clear_rate`.
+
+    A record is `{stage, return, length, x_max, cleared, end, start}`; more keys are kept as they are.
+    """
+
+    def __init__(self, path: Path, *, window: int = WINDOW_EPISODES) -> None:
+        self._lines = JsonLines(path)
+        self._window = window
+        self._lock = threading.Lock()
+        self._returns: deque[float] = deque(maxlen=window)
+        self._cleared: dict[str, deque[bool]] = {}
+        self._episodes = 0
+        self._first_flag_s: float | None = None
+
+    def add(self, record: Mapping[str, Any], *, update: int, global_step: int, elapsed_s: float) -> None:
+        """`elapsed_s`: seconds of training so far, those before a resume included."""
+        with self._lock:
+            self._episodes += 1
+            episode = self._episodes
+            self._returns.append(float(record["return"]))
+            stage, cleared = str(record["stage"]), bool(record["cleared"])
+            self._cleared.setdefault(stage, deque(maxlen=self._window)).append(cleared)
+            if cleared and self._first_flag_s is None:
+                self._first_flag_s = elapsed_s
+        counts = {"timestamp": time.time(), "update": update, "global_step": global_step, "episode": episode}
+        self._lines.write({**counts, **record})
+
+    def clear_rates(self) -> dict[str, float]:
+        """Share of the last episodes of each stage that reached the flag."""
+        with self._lock:
+            return {stage: sum(seen) / len(seen) for stage, seen in sorted(self._cleared.items())}
+
+    def summary(self) -> dict[str, Any]:
+        """The metric fields that come from episodes."""
+        rates = self.clear_rates()
+        with self._lock:
+            returns, first_flag_s = list(self._returns), self._first_flag_s
+        p50, p90, p99 = np.percentile(returns, (50, 90, 99)).tolist() if returns else (None, None, None)
+        return {
+            "avg_return": float(np.mean(returns)) if returns else None,
+            "recent_return_p50": p50,
+            "recent_return_p90": p90,
+            "recent_return_p99": p99,
+            "clear_rate": rates,
+            "clear_rate_mean": sum(rates.values()) / len(rates) if rates else None,
+            "time_to_first_flag": first_flag_s,
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "returns": list(self._returns),
+                "cleared": {stage: list(seen) for stage, seen in self._cleared.items()},
+                "episodes": self._episodes,
+                "first_flag_s": plain(self._first_flag_s),
+            }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._returns = deque(state["returns"], maxlen=self._window)
+            self._cleared = {
+                stage: deque(seen, maxlen=self._window) for stage, seen in state["cleared"].items()
+            }
+            self._episodes = state["episodes"]
+            self._first_flag_s = state["first_flag_s"]
+
+    def close(self) -> None:
+        self._lines.close()

@@ -1,0 +1,63 @@
+"""TensorBoard: the metrics as curves. A folder that cannot be written costs one warning, never the run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from warpzone.watch.fields import GROUP_OF
+from warpzone.watch.jsonl import Record
+
+
+class TensorBoardLog:
+    """A sink for `MetricsWriter`. Curves are drawn over `global_step`, stages under `clear_rate/<stage>`."""
+
+    def __init__(self, writer: Any, folder: Path) -> None:
+        self.folder = folder
+        self._writer: Any = writer
+
+    def __call__(self, record: Record) -> None:
+        if self._writer is None:
+            return
+        step = record.get("global_step") or 0
+        try:
+            for name, value in record.items():
+                if name in ("timestamp", "global_step"):
+                    continue
+                if isinstance(value, dict):
+                    for key, item in value.items():
+                        self._writer.add_scalar(f"{name}/{key}", item, step)
+                elif isinstance(value, bool | int | float):
+                    self._writer.add_scalar(f"{GROUP_OF.get(name, 'more')}/{name}", value, step)
+        except OSError as error:
+            print(
+                f"[train][warn] tensorboard stopped: cannot write {self.folder} ({error.strerror or error})"
+            )
+            self._writer = None
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def open_tensorboard(folder: Path) -> TensorBoardLog | None:
+    """Start logging to `folder` and print where; None, after one warning, where that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # SummaryWriter opens its file in a thread of its own and would leave an empty folder behind.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        from torch.utils.tensorboard import SummaryWriter
+
+        writer = SummaryWriter(log_dir=str(folder))
+        writer.add_text("meta/started", time.strftime("%Y-%m-%d %H:%M:%S"), 0)
+        writer.flush()
+    except (OSError, ImportError) as error:
+        reason = getattr(error, "strerror", None) or error
+        print(f"[train][warn] no tensorboard: cannot write {folder} ({reason})")
+        return None
+    print(f"[train][log] tensorboard_log_dir={folder}")
+    return TensorBoardLog(writer, folder)
