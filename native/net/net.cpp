@@ -18,12 +18,18 @@ int tile_count(std::int64_t count, int tile) {
     return static_cast<int>(std::min<std::int64_t>(kTile, count - static_cast<std::int64_t>(tile) * kTile));
 }
 
+/// The values of one sample of a tile.
+void untile(const float* tile, int sample, int count, float* values) {
+    for (int i = 0; i < count; ++i) values[i] = tile[i * kTile + sample];
+}
+
 const NetShape& checked(const NetShape& shape) {
     const auto require = [](bool holds, const char* what) {
         if (!holds) throw std::invalid_argument(what);
     };
     require(shape.channels > 0 && shape.height > 0 && shape.width > 0, "a picture has no empty side");
     require(shape.actions > 0, "a policy needs at least one action");
+    require(shape.values > 0, "a critic needs at least one value");
     require(!shape.hidden.empty(), "a net needs at least one dense layer before its heads");
     for (int size : shape.hidden) require(size > 0, "a dense layer needs at least one output");
     int height = shape.height, width = shape.width;
@@ -74,14 +80,14 @@ Net::Net(const NetShape& shape, int threads, const std::string& kernels)
         parameters_.push_back({name + ".bias", layers_.back().bias, {shape.hidden[i]}});
         features = shape.hidden[i];
     }
-    add_dense(shape.actions + 1, false);
+    add_dense(shape.actions + shape.values, false);
     const Layer& heads = layers_.back();
-    const std::int64_t actions = shape.actions;
+    const std::int64_t actions = shape.actions, value_heads = shape.values;
     parameters_.push_back({"logits.weight", heads.weights, {actions, features}});
-    parameters_.push_back({"value.weight", heads.weights + actions * features, {1, features}});
+    parameters_.push_back({"value.weight", heads.weights + actions * features, {value_heads, features}});
     parameters_.push_back({"logits.bias", heads.bias, {actions}});
-    parameters_.push_back({"value.bias", heads.bias + actions, {1}});
-    stages_.push_back({.size = (actions + 1) * kTile, .kept = true});
+    parameters_.push_back({"value.bias", heads.bias + actions, {value_heads}});
+    stages_.push_back({.size = (actions + value_heads) * kTile, .kept = true});
 
     // Convolutions that end in one position are summed over tiles like dense layers: keep what they read.
     for (std::size_t l = 0; l < layers_.size(); ++l)
@@ -238,9 +244,8 @@ void Net::forward(const Pictures& pictures, std::int64_t count, float* logits, f
         const int n = tile_count(count, tile);
         const float* heads = forward_tile(pictures, samples, n, worker, worker);
         for (int i = 0; i < n; ++i) {
-            for (int a = 0; a < shape_.actions; ++a)
-                logits[samples[i] * shape_.actions + a] = heads[a * kTile + i];
-            values[samples[i]] = heads[shape_.actions * kTile + i];
+            untile(heads, i, shape_.actions, logits + samples[i] * shape_.actions);
+            untile(heads + shape_.actions * kTile, i, shape_.values, values + samples[i] * shape_.values);
         }
     });
 }
@@ -259,7 +264,7 @@ void Net::act(const Pictures& pictures, std::int64_t count, std::uint64_t seed, 
             const int action = sample(log_probabilities + i, shape_.actions, u);
             actions[samples[i]] = action;
             logp[samples[i]] = log_probabilities[action * kTile + i];
-            values[samples[i]] = heads[shape_.actions * kTile + i];
+            untile(heads + shape_.actions * kTile, i, shape_.values, values + samples[i] * shape_.values);
         }
     });
 }
@@ -306,7 +311,8 @@ PpoStats Net::tile_gradients(const Pictures& pictures, const PpoBatch& batch, co
         const int n = tile_count(count, tile);
         const float* heads = forward_tile(pictures, samples, n, tile, worker);
         tile_stats_[static_cast<std::size_t>(tile)] =
-            ppo_tile(ppo, batch, samples, n, shape_.actions, weight, heads, gradients(depth, tile, worker));
+            ppo_tile(ppo, batch, samples, n, shape_.actions, shape_.values, weight, heads,
+                     gradients(depth, tile, worker));
         backward_tile(tile, worker);
     });
     PpoStats sums;

@@ -27,6 +27,7 @@ struct NetShape {
     std::vector<ConvShape> convolutions;
     std::vector<int> hidden;
     int actions;
+    int values;
 };
 
 /// One tensor of the flat parameter buffer, contiguous and shaped as torch has it.
@@ -90,7 +91,7 @@ class Net {
     /// Copies the weights of a net of the same shape; throws std::invalid_argument for another.
     void copy_weights(const Net& other);
 
-    /// logits [count, actions], values [count].
+    /// logits [count, actions], values [count, values].
     void forward(const Pictures& pictures, std::int64_t count, float* logits, float* values);
 
     /// Samples one action per picture. What is drawn depends on the weights, the picture, (seed, step) and
