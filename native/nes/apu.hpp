@@ -1,0 +1,217 @@
+#pragma once
+#include "nes/timing.hpp"
+
+namespace wz {
+
+/// The part of the sound chip that a program can see: length counters, the frame counter with its interrupt, and
+/// the sample channel's (DMC) memory reader with its interrupt. It makes no sound. Brought up to date on access.
+struct Apu {
+    i64 sequence_start = 0;  ///< CPU cycle at which the running frame-counter sequence began
+    i64 now = 0;             ///< CPU cycle up to which the state is current
+    i64 reset_at = kNever;   ///< a write to $4017 takes effect here
+    u8 step = 0;             ///< next step of the sequence
+    u8 five_step = 0, five_step_next = 0;
+    u8 irq_inhibit = 0;
+    u8 frame_irq = 0;
+    u8 enabled = 0;  ///< $4015 bits 0-3
+    u8 length[4] = {};
+    u8 halt[4] = {};
+    // DMC
+    u8 dmc_irq_enabled = 0, dmc_loop = 0, dmc_irq = 0, dmc_rate = 0;
+    u8 dmc_address = 0, dmc_length = 0;
+    u8 dmc_buffer_full = 0, dmc_bits = 8;
+    u16 dmc_bytes_left = 0;
+    i64 dmc_next_bit = 0;    ///< cycle of the next output-unit clock
+    i64 dmc_fetch_at = kNever;  ///< cycle at which the reader wants a byte from memory
+};
+
+namespace apu {
+
+inline constexpr u8 kLengths[32] = {10, 254, 20, 2,  40, 4,  80, 6,  160, 8,  60, 10, 14, 12, 26, 14,
+                                    12, 16,  24, 18, 48, 20, 96, 22, 192, 24, 72, 26, 16, 28, 32, 30};
+inline constexpr u16 kDmcPeriod[2][16] = {
+    {428, 380, 340, 320, 286, 254, 226, 214, 190, 160, 142, 128, 106, 84, 72, 54},
+    {398, 354, 316, 298, 276, 236, 210, 198, 176, 148, 132, 118, 98, 78, 66, 50}};
+
+/// What a step of the frame counter does.
+enum : u8 { kQuarter = 1, kHalf = 2, kIrq = 4, kWrap = 8 };
+struct Step {
+    i32 cycle;
+    u8 does;
+};
+inline constexpr Step kFour[2][6] = {{{7457, kQuarter},
+                                      {14913, kQuarter | kHalf},
+                                      {22371, kQuarter},
+                                      {29828, kIrq},
+                                      {29829, kQuarter | kHalf | kIrq},
+                                      {29830, kIrq | kWrap}},
+                                     {{8313, kQuarter},
+                                      {16627, kQuarter | kHalf},
+                                      {24939, kQuarter},
+                                      {33252, kIrq},
+                                      {33253, kQuarter | kHalf | kIrq},
+                                      {33254, kIrq | kWrap}}};
+inline constexpr Step kFive[2][6] = {{{7457, kQuarter},
+                                      {14913, kQuarter | kHalf},
+                                      {22371, kQuarter},
+                                      {29829, 0},
+                                      {37281, kQuarter | kHalf},
+                                      {37282, kWrap}},
+                                     {{8313, kQuarter},
+                                      {16627, kQuarter | kHalf},
+                                      {24939, kQuarter},
+                                      {33253, 0},
+                                      {41565, kQuarter | kHalf},
+                                      {41566, kWrap}}};
+
+inline const Step& next_step(const Apu& a, Region r) {
+    return (a.five_step ? kFive : kFour)[static_cast<int>(r)][a.step];
+}
+
+inline void clock_lengths(Apu& a) {
+    for (int i = 0; i < 4; ++i)
+        if (a.length[i] && !a.halt[i]) --a.length[i];
+}
+
+/// Advances the frame counter and the DMC output unit to the start of `cycle`.
+inline void sync(Apu& a, Region r, i64 cycle) {
+    for (;;) {
+        const Step& s = next_step(a, r);
+        const i64 at = a.sequence_start + s.cycle;
+        if (a.reset_at < cycle && a.reset_at <= at) {
+            a.five_step = a.five_step_next;
+            a.sequence_start = a.reset_at;
+            a.reset_at = kNever;
+            a.step = 0;
+            if (a.five_step) clock_lengths(a);
+            continue;
+        }
+        if (at >= cycle) break;
+        if (s.does & kHalf) clock_lengths(a);
+        if ((s.does & kIrq) && !a.irq_inhibit) a.frame_irq = 1;
+        if (s.does & kWrap) {
+            a.sequence_start = at;
+            a.step = 0;
+        } else {
+            ++a.step;
+        }
+    }
+    // The output unit's clock runs whether or not there is anything to play; while it is silent many ticks are one.
+    const i64 period = kDmcPeriod[static_cast<int>(r)][a.dmc_rate];
+    if (a.dmc_next_bit < cycle && !a.dmc_buffer_full && a.dmc_fetch_at == kNever) {
+        const i64 ticks = (cycle - a.dmc_next_bit + period - 1) / period;
+        a.dmc_next_bit += ticks * period;
+        a.dmc_bits = static_cast<u8>(((a.dmc_bits - 1 - ticks) % 8 + 8) % 8 + 1);
+    }
+    while (a.dmc_next_bit < cycle) {
+        if (--a.dmc_bits == 0) {
+            a.dmc_bits = 8;
+            if (a.dmc_buffer_full) {
+                a.dmc_buffer_full = 0;
+                if (a.dmc_bytes_left) a.dmc_fetch_at = a.dmc_next_bit + 1;
+            }
+        }
+        a.dmc_next_bit += period;
+    }
+    a.now = cycle;
+}
+
+/// The memory reader got its byte.
+inline void dmc_fetched(Apu& a) {
+    a.dmc_fetch_at = kNever;
+    a.dmc_buffer_full = 1;
+    if (a.dmc_bytes_left && --a.dmc_bytes_left == 0) {
+        if (a.dmc_loop)
+            a.dmc_bytes_left = static_cast<u16>(a.dmc_length * 16 + 1);
+        else if (a.dmc_irq_enabled)
+            a.dmc_irq = 1;
+    }
+}
+
+/// The cycle at whose end the interrupt line next rises by itself; the line may be high already.
+inline i64 next_irq(const Apu& a, Region r) {
+    if (a.frame_irq || a.dmc_irq) return a.now;
+    if (a.irq_inhibit || a.five_step) return a.reset_at;
+    return a.sequence_start + kFour[static_cast<int>(r)][a.step < 3 ? 3 : a.step].cycle;
+}
+
+/// The cycle by which the DMC must be looked at again, kNever while it is silent.
+inline i64 next_dmc(const Apu& a, Region r) {
+    if (a.dmc_fetch_at != kNever) return a.dmc_fetch_at;
+    if (!a.dmc_bytes_left) return kNever;
+    return a.dmc_next_bit + (a.dmc_bits - 1) * i64{kDmcPeriod[static_cast<int>(r)][a.dmc_rate]} + 1;
+}
+
+inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
+    sync(a, r, cycle);
+    switch (addr) {
+        case 0x4000: a.halt[0] = (value >> 5) & 1; break;
+        case 0x4004: a.halt[1] = (value >> 5) & 1; break;
+        case 0x4008: a.halt[2] = value >> 7; break;
+        case 0x400C: a.halt[3] = (value >> 5) & 1; break;
+        case 0x4003:
+        case 0x4007:
+        case 0x400B:
+        case 0x400F: {
+            const int i = (addr - 0x4003) >> 2;
+            if (a.enabled >> i & 1) a.length[i] = kLengths[value >> 3];
+            break;
+        }
+        case 0x4010:
+            a.dmc_irq_enabled = value >> 7;
+            a.dmc_loop = (value >> 6) & 1;
+            a.dmc_rate = value & 15;
+            if (!a.dmc_irq_enabled) a.dmc_irq = 0;
+            break;
+        case 0x4012: a.dmc_address = value; break;
+        case 0x4013: a.dmc_length = value; break;
+        case 0x4015:
+            a.enabled = value & 15;
+            for (int i = 0; i < 4; ++i)
+                if (!(value >> i & 1)) a.length[i] = 0;
+            a.dmc_irq = 0;
+            if (!(value & 16)) {
+                a.dmc_bytes_left = 0;
+                a.dmc_fetch_at = kNever;
+            } else if (a.dmc_bytes_left == 0) {
+                a.dmc_bytes_left = static_cast<u16>(a.dmc_length * 16 + 1);
+                if (!a.dmc_buffer_full) a.dmc_fetch_at = cycle + 1;
+            }
+            break;
+        case 0x4017:
+            a.five_step_next = value >> 7;
+            a.irq_inhibit = (value >> 6) & 1;
+            if (a.irq_inhibit) a.frame_irq = 0;
+            // The counter restarts on the sound chip's own half-rate clock.
+            a.reset_at = cycle + ((cycle & 1) ? 4 : 3);
+            break;
+        default: break;
+    }
+}
+
+/// $4015: reading it acknowledges the frame interrupt.
+inline u8 read_status(Apu& a, Region r, i64 cycle) {
+    sync(a, r, cycle);
+    u8 v = 0;
+    for (int i = 0; i < 4; ++i) v = static_cast<u8>(v | ((a.length[i] != 0) << i));
+    v = static_cast<u8>(v | ((a.dmc_bytes_left != 0) << 4) | (a.frame_irq << 6) | (a.dmc_irq << 7));
+    a.frame_irq = 0;
+    return v;
+}
+
+inline void power_on(Apu& a) {
+    a = Apu{};
+    // As if $00 had been written to $4017 a few cycles before the first instruction.
+    a.sequence_start = -3;
+    a.dmc_next_bit = 0;
+}
+
+inline void reset(Apu& a, Region r, i64 cycle) {
+    const u8 mode = static_cast<u8>((a.five_step << 7) | (a.irq_inhibit << 6));
+    write(a, r, 0x4015, 0, cycle);
+    write(a, r, 0x4017, mode, cycle);
+    a.frame_irq = 0;
+}
+
+}  // namespace apu
+}  // namespace wz

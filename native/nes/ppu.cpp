@@ -1,0 +1,443 @@
+#include "nes/ppu.hpp"
+
+#include <algorithm>
+
+#include "nes/bytemap.hpp"
+
+namespace wz::ppu {
+namespace {
+
+constexpr i64 kVisibleDots = i64{Frame::kHeight} * kDotsPerLine;
+/// Marks a background pixel that a sprite has claimed; the colour look-up ignores the bit.
+constexpr u8 kClaimed = 0x40;
+
+/// The eight pixels (0 or 1) of a pattern plane, leftmost in the lowest byte.
+inline u64 spread(u8 plane) {
+    const u64 bits = splat(plane) & 0x0102040810204080ull;
+    return ((bits + splat(0x7F)) >> 7) & splat(1);
+}
+inline u64 tile_row(const Ppu& p, const Cartridge& c, int tile, int row) {
+    if (!c.chr_is_ram) return load64(c.tiles.data() + tile * 64 + row * 8);
+    const u8* pattern = p.chr_ram + tile * 16 + row;
+    return spread(pattern[0]) | spread(pattern[8]) << 1;
+}
+/// 0xFF in every byte whose pixel (low two bits) is not transparent.
+inline u64 opaque_bytes(u64 pixels) { return ((pixels | pixels >> 1) & splat(1)) * 0xFF; }
+
+inline u8 reversed(u8 b) {
+    return static_cast<u8>((b * 0x0202020202ull & 0x010884422010ull) % 1023);
+}
+
+struct Sprite {
+    int top, height, x;
+    u8 tile, attributes;
+};
+inline Sprite sprite_at(const Ppu& p, int index) {
+    const u8* o = p.oam + index * 4;
+    return {o[0] + 1, (p.ctrl & kTallSprites) ? 16 : 8, o[3], o[1], o[2]};
+}
+/// Which of the 512 tiles, and which row of it, shows on the sprite's `row`th line.
+inline int sprite_tile(const Ppu& p, const Sprite& s, int row, int& tile_line) {
+    if (s.attributes & 0x80) row = s.height - 1 - row;
+    tile_line = row & 7;
+    if (s.height == 16) return ((s.tile & 1) << 8) + (s.tile & 0xFE) + (row >> 3);
+    return ((p.ctrl & kSpriteTable) ? 256 : 0) + s.tile;
+}
+
+/// The 32 palette entries as colours, as the output stage sees them: entry 0 behind everything.
+void output_colours(const Ppu& p, u8 (&table)[64]) {
+    const u8 keep = (p.mask & 1) ? 0x30 : 0x3F;
+    for (int i = 0; i < 64; ++i) table[i] = p.palette[(i & 3) ? (i & 31) : 0] & keep;
+}
+
+inline u8 backdrop(const Ppu& p) {
+    // With rendering off and v inside the palette, the output stage shows the entry v points at.
+    const u8 entry = (p.v & 0x3F00) == 0x3F00 ? p.palette[p.v & 0x1F] : p.palette[0];
+    return entry & ((p.mask & 1) ? 0x30 : 0x3F);
+}
+
+void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
+    const u8 colour = backdrop(p);
+    while (from < to) {
+        const int y = static_cast<int>(from / kDotsPerLine), dot = static_cast<int>(from % kDotsPerLine);
+        const int end = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (to - from)));
+        const int left = std::clamp(dot - 1, 0, 256), right = std::clamp(end - 1, 0, 256);
+        std::memset(out.line(y) + left, colour, static_cast<std::size_t>(right - left));
+        out.emphasis[y] = p.mask >> 5;
+        from += end - dot;
+    }
+}
+
+/// The address `columns` tiles to the right of v.
+inline u16 column_at(u16 v, int columns) {
+    const int x = (v & 31) + columns;
+    return static_cast<u16>(((v & ~31) | (x & 31)) ^ ((x & 32) << 5));
+}
+
+/// Rows [0, Rows) of the 33 tiles from `start`, written as palette slots 0..15.
+template <int Rows>
+void draw_tiles(const Ppu& p, const Cartridge& c, u8* line, u16 start, int rows) {
+    const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
+    const int attribute_shift = (start >> 4) & 4;
+    line -= p.fine_x;
+    u16 v = start;
+    for (int i = 0; i < 33; ++i) {
+        const u8* names = p.vram + c.nametable[(v >> 10) & 3];
+        const int tile = table + names[v & 0x3FF];
+        const u8 attributes = names[0x3C0 | ((v >> 4) & 0x38) | ((v >> 2) & 7)];
+        const u64 slot = splat(static_cast<u8>((attributes >> (attribute_shift | (v & 2)) & 3) << 2));
+        u8* to = line + i * 8;
+        if (!c.chr_is_ram) {
+            const u8* from = c.tiles.data() + tile * 64 + fine_y * 8;
+            if constexpr (Rows == 8) {
+                for (int r = 0; r < 8; ++r) store64(to + r * Frame::kStride, load64(from + r * 8) | slot);
+            } else {
+                for (int r = 0; r < rows; ++r) store64(to + r * Frame::kStride, load64(from + r * 8) | slot);
+            }
+        } else {
+            for (int r = 0; r < rows; ++r)
+                store64(to + r * Frame::kStride, tile_row(p, c, tile, fine_y + r) | slot);
+        }
+        v = next_column(v);
+    }
+}
+
+/// Composes sprites over palette slots in lines [first, last). The first eight in OAM order show on a line, and the
+/// first opaque one claims a pixel even where it then hides behind the background.
+void draw_sprites(const Ppu& p, const Cartridge& c, Frame& out, int first, int last) {
+    u8 shown[Frame::kHeight] = {};
+    for (int i = 0; i < 64; ++i) {
+        const Sprite s = sprite_at(p, i);
+        const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
+        const u64 slot = splat(static_cast<u8>(16 | (s.attributes & 3) << 2));
+        u64 clip = ~0ull;
+        if (!(p.mask & kLeftSprites) && s.x < 8) clip = s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
+        for (int y = from; y < to; ++y) {
+            if (shown[y]++ >= 8) continue;
+            int row;
+            const int tile = sprite_tile(p, s, y - s.top, row);
+            u64 pixels = tile_row(p, c, tile, row);
+            if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
+            u8* at = out.line(y) + s.x;
+            const u64 under = load64(at);
+            const u64 claimed = ((under >> 6) & splat(1)) * 0xFF;
+            const u64 mine = opaque_bytes(pixels) & ~claimed & clip;
+            const u64 visible = (s.attributes & 0x20) ? mine & ~opaque_bytes(under) : mine;
+            store64(at, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
+        }
+    }
+}
+
+/// What the sprites put on line y, pixel by pixel, for the dot-by-dot path.
+struct SpriteLine {
+    static constexpr u8 kBehind = 0x20, kZero = 0x40;
+    u8 pixels[264] = {};  ///< 0, or slot 16..31 with flags
+};
+void sprites_on_line(const Ppu& p, const Cartridge& c, int y, SpriteLine& line) {
+    int shown = 0;
+    for (int i = 0; i < 64 && shown < 8; ++i) {
+        const Sprite s = sprite_at(p, i);
+        if (y < s.top || y >= s.top + s.height) continue;
+        ++shown;
+        int row;
+        const int tile = sprite_tile(p, s, y - s.top, row);
+        u64 pixels = tile_row(p, c, tile, row);
+        if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
+        for (int k = 0; k < 8; ++k, pixels >>= 8) {
+            u8& at = line.pixels[s.x + k];
+            if ((pixels & 3) && !at)
+                at = static_cast<u8>(16 | (s.attributes & 3) << 2 | (pixels & 3) |
+                                     ((s.attributes & 0x20) ? SpriteLine::kBehind : 0) |
+                                     (i == 0 ? SpriteLine::kZero : 0));
+        }
+    }
+}
+
+void load_tile(Ppu& p, const Cartridge& c, u16 v, int shift) {
+    const TileRow tile = fetch_tile(p, c, v);
+    auto put = [shift](u16& reg, int byte) {
+        reg = static_cast<u16>((reg & ~(0xFF << shift)) | byte << shift);
+    };
+    put(p.shift_lo, tile.lo);
+    put(p.shift_hi, tile.hi);
+    put(p.shift_attr_lo, (tile.attribute & 1) ? 0xFF : 0);
+    put(p.shift_attr_hi, (tile.attribute & 2) ? 0xFF : 0);
+}
+
+/// Fills the shift registers with what fetching from v would have left in them before `dot`.
+void revive_pipeline(Ppu& p, const Cartridge& c, int dot) {
+    const u16 last = previous_column(p.v);
+    load_tile(p, c, previous_column(last), 8);
+    load_tile(p, c, last, 0);
+    const int shifts = dot > 0 && dot <= 256 ? (dot - 1) & 7 : 0;
+    for (u16* reg : {&p.shift_lo, &p.shift_hi, &p.shift_attr_lo, &p.shift_attr_hi})
+        *reg = static_cast<u16>(*reg << shifts);
+    p.pipeline_live = 1;
+}
+
+/// At dot 0: do the shift registers hold just what follows from v?
+bool pipeline_follows_address(Ppu& p, const Cartridge& c) {
+    const u16 lo = p.shift_lo, hi = p.shift_hi, alo = p.shift_attr_lo, ahi = p.shift_attr_hi;
+    revive_pipeline(p, c, 0);
+    const bool same = lo == p.shift_lo && hi == p.shift_hi && alo == p.shift_attr_lo && ahi == p.shift_attr_hi;
+    p.shift_lo = lo, p.shift_hi = hi, p.shift_attr_lo = alo, p.shift_attr_hi = ahi;
+    return same;
+}
+
+void clear_pipeline(Ppu& p) {
+    p.pipeline_live = 0;
+    p.shift_lo = p.shift_hi = p.shift_attr_lo = p.shift_attr_hi = 0;
+}
+
+i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
+    if ((p.mask & kRendering) != kRendering) return kNever;
+    const Sprite s = sprite_at(p, 0);
+    const int bottom = std::min(s.top + s.height, Frame::kHeight);
+    if (line >= bottom) return kNever;
+
+    if (dot > 0 && line >= s.top && dot <= 256) {
+        // Mid-line: play the rest of the line on a copy of the little that it changes.
+        const u16 keep[6] = {p.v, p.shift_lo, p.shift_hi, p.shift_attr_lo, p.shift_attr_hi, p.pipeline_live};
+        const i64 hit = run_dots(p, c, nullptr, line, dot, 257);
+        p.v = keep[0], p.shift_lo = keep[1], p.shift_hi = keep[2];
+        p.shift_attr_lo = keep[3], p.shift_attr_hi = keep[4], p.pipeline_live = static_cast<u8>(keep[5]);
+        if (hit != kNever) return hit;
+    }
+    // v at the first pixel of line `y`, walking down from here.
+    u16 v;
+    int y;
+    if (dot == 0) {
+        v = previous_column(previous_column(p.v));
+        y = line;
+    } else {
+        v = dot > 256 ? p.v : next_row(p.v);
+        if (dot <= 257) v = take(v, p.t, kHorizontal);
+        for (int passed : {328, 336})
+            if (dot > passed) v = previous_column(v);
+        y = line + 1;
+    }
+    int visible = 0xFF;  // pixels of the sprite that can hit, leftmost in bit 7
+    if (s.x < 8 && (p.mask & (kLeftBackground | kLeftSprites)) != (kLeftBackground | kLeftSprites))
+        visible = 0xFF >> (8 - s.x);
+    if (s.x > 247) visible &= 0xFF << (s.x - 247);
+    const u8* patterns = pattern_bytes(p, c);
+    for (; y < bottom; ++y) {
+        if (y >= s.top) {
+            int row;
+            const u8* shape = patterns + sprite_tile(p, s, y - s.top, row) * 16;
+            u8 sprite = shape[row] | shape[row + 8];
+            if (s.attributes & 0x40) sprite = reversed(sprite);
+            if (sprite & visible) {
+                const int offset = s.x + p.fine_x;
+                const TileRow a = fetch_tile(p, c, column_at(v, offset >> 3));
+                const TileRow b = fetch_tile(p, c, column_at(v, (offset >> 3) + 1));
+                const int under = ((a.lo | a.hi) << 8 | b.lo | b.hi) >> (8 - (offset & 7));
+                const int hit = sprite & visible & under & 0xFF;
+                if (hit)
+                    return p.origin + i64{y} * kDotsPerLine + s.x + 1 + (__builtin_clz(static_cast<u32>(hit)) - 24);
+            }
+        }
+        v = take(next_row(v), p.t, kHorizontal);
+    }
+    return kNever;
+}
+
+/// The dot at which evaluating sprites on `line` sets the overflow flag, or kNever. After eight sprites the
+/// hardware forgets to reset the byte it compares, so it looks at tiles and positions as if they were lines.
+i64 overflow_on_line(const Ppu& p, int line) {
+    const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+    auto covers = [line, height](u8 top) { return line >= top && line < top + height; };
+    int found = 0, dot = 66, i = 0;
+    for (; i < 64 && found < 8; ++i) {
+        if (covers(p.oam[i * 4])) {
+            ++found;
+            dot += 8;
+        } else {
+            dot += 2;
+        }
+    }
+    for (int byte = 0; i < 64; ++i, byte = (byte + 1) & 3, dot += 2)
+        if (covers(p.oam[i * 4 + byte])) return p.origin + i64{line} * kDotsPerLine + dot;
+    return kNever;
+}
+
+i64 forecast_overflow(const Ppu& p, int line) {
+    i8 change[272] = {};
+    const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+    for (int i = 0; i < 64; ++i) {
+        ++change[p.oam[i * 4]];
+        --change[p.oam[i * 4] + height];
+    }
+    int on_line = 0;
+    for (int y = 0; y < Frame::kHeight; ++y) {
+        on_line += change[y];
+        if (on_line < 8 || y < line) continue;
+        const i64 dot = overflow_on_line(p, y);
+        if (dot != kNever && dot >= p.done) return dot;
+    }
+    return kNever;
+}
+
+}  // namespace
+
+void walk_address(Ppu& p, int from, int to, bool prerender) {
+    for (int dot = std::max(8, (from + 7) & ~7); dot < std::min(to, 257); dot += 8) p.v = next_column(p.v);
+    if (from <= 256 && to > 256) p.v = next_row(p.v);
+    if (from <= 257 && to > 257) p.v = take(p.v, p.t, kHorizontal);
+    if (prerender && from <= 304 && to > 280) p.v = take(p.v, p.t, kVertical);
+    for (int dot : {328, 336})
+        if (from <= dot && to > dot) p.v = next_column(p.v);
+}
+
+void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
+    u16 start = previous_column(previous_column(p.v));
+    const int last = first + count;
+    for (int y = first; y < last;) {
+        int rows = std::min(8 - (start >> 12), last - y);
+        // The tile row was fetched with the old column where t has changed since.
+        if ((start ^ p.t) & kHorizontal) rows = 1;
+        if (p.mask & kShowBackground) {
+            if (rows == 8)
+                draw_tiles<8>(p, c, out.line(y), start, 8);
+            else
+                draw_tiles<0>(p, c, out.line(y), start, rows);
+            if (!(p.mask & kLeftBackground))
+                for (int r = 0; r < rows; ++r) store64(out.line(y + r), 0);
+        } else {
+            for (int r = 0; r < rows; ++r) std::memset(out.line(y + r), 0, Frame::kWidth);
+        }
+        // `rows` never passes the tile's last line, so only its last step can change the coarse row.
+        start = next_row(static_cast<u16>(start + ((rows - 1) << 12)));
+        start = take(start, p.t, kHorizontal);
+        y += rows;
+    }
+    p.v = next_column(next_column(start));
+    if (p.mask & kShowSprites) draw_sprites(p, c, out, first, last);
+    u8 colours[64];
+    output_colours(p, colours);
+    for (int y = first; y < last; ++y) map_bytes(out.line(y), out.line(y), Frame::kWidth, colours);
+    std::memset(out.emphasis + first, p.mask >> 5, static_cast<std::size_t>(count));
+}
+
+i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
+    if (!p.pipeline_live) revive_pipeline(p, c, from);
+    SpriteLine sprites;
+    u8 colours[64];
+    const bool pixels = from <= 256 && to > 1;
+    if (pixels) {
+        if (p.mask & kShowSprites) sprites_on_line(p, c, y, sprites);
+        if (out) {
+            output_colours(p, colours);
+            out->emphasis[y] = p.mask >> 5;
+        }
+    }
+    i64 hit = kNever;
+    for (int dot = from; dot < to; ++dot) {
+        if (dot >= 1 && dot <= 256) {
+            const int x = dot - 1, bit = 15 - p.fine_x;
+            int back = 0, front = 0;
+            if ((p.mask & kShowBackground) && (x >= 8 || (p.mask & kLeftBackground)))
+                back = (p.shift_lo >> bit & 1) | (p.shift_hi >> bit & 1) << 1 |
+                       (p.shift_attr_lo >> bit & 1) << 2 | (p.shift_attr_hi >> bit & 1) << 3;
+            if (x >= 8 || (p.mask & kLeftSprites)) front = sprites.pixels[x];
+            if ((front & SpriteLine::kZero) && (back & 3) && x < 255 && hit == kNever)
+                hit = p.origin + i64{y} * kDotsPerLine + dot;
+            if (out) {
+                const bool over = front && !((front & SpriteLine::kBehind) && (back & 3));
+                out->line(y)[x] = colours[over ? front & 31 : back];
+            }
+            for (u16* reg : {&p.shift_lo, &p.shift_hi, &p.shift_attr_lo, &p.shift_attr_hi})
+                *reg = static_cast<u16>(*reg << 1);
+            if ((dot & 7) == 0) {
+                load_tile(p, c, p.v, 0);
+                p.v = next_column(p.v);
+                if (dot == 256) p.v = next_row(p.v);
+            }
+        } else if (dot == 257) {
+            p.v = take(p.v, p.t, kHorizontal);
+        } else if (dot == 328 || dot == 336) {
+            load_tile(p, c, p.v, dot == 328 ? 8 : 0);
+            p.v = next_column(p.v);
+        }
+    }
+    return hit;
+}
+
+void forecast(Ppu& p, const Cartridge& c) {
+    p.forecast_valid = 1;
+    const i64 at = p.done - p.origin;
+    if (!rendering(p) || at >= kVisibleDots) return;
+    const int line = static_cast<int>(at / kDotsPerLine), dot = static_cast<int>(at % kDotsPerLine);
+    if (p.sprite_zero_dot == kNever) p.sprite_zero_dot = forecast_sprite_zero(p, c, line, dot);
+    if (p.overflow_dot == kNever) p.overflow_dot = forecast_overflow(p, line);
+}
+
+void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 target) {
+    while (p.done < target) {
+        const i64 at = p.done - p.origin;
+        if (at < kVisibleDots) {
+            const i64 end = std::min(target, p.origin + kVisibleDots);
+            if (!rendering(p)) {
+                if (out) fill_backdrop(p, *out, at, end - p.origin);
+                p.done = end;
+                continue;
+            }
+            ensure_forecast(p, c);
+            const int line = static_cast<int>(at / kDotsPerLine), dot = static_cast<int>(at % kDotsPerLine);
+            const int lines = static_cast<int>((end - p.done) / kDotsPerLine);
+            const bool whole = dot == 0 && lines > 0;
+            if (!out) {
+                if (whole) {
+                    u16 v = p.v;
+                    for (int i = 0; i < lines; ++i) v = next_row(v);
+                    p.v = next_column(next_column(take(v, p.t, kHorizontal)));
+                    p.done += i64{lines} * kDotsPerLine;
+                } else {
+                    const int to = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (end - p.done)));
+                    walk_address(p, dot, to, false);
+                    p.done += to - dot;
+                }
+                p.pipeline_live = 0;
+            } else if (whole && (!p.pipeline_live || pipeline_follows_address(p, c))) {
+                p.pipeline_live = 0;
+                draw_lines(p, c, *out, line, lines);
+                p.done += i64{lines} * kDotsPerLine;
+            } else {
+                const int to = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (end - p.done)));
+                run_dots(p, c, out, line, dot, to);
+                p.done += to - dot;
+            }
+            continue;
+        }
+        const i64 rise = vblank_dot(p), clear = clear_dot(p, t);
+        if (p.done < rise) {
+            p.done = std::min(target, rise);
+        } else if (p.done == rise) {
+            p.vblank = !p.vblank_lost;
+            p.vblank_lost = 0;
+            clear_pipeline(p);
+            ++p.done;
+        } else if (p.done < clear) {
+            p.done = std::min(target, clear);
+        } else if (p.done == clear) {
+            p.vblank = 0;
+            p.sprite_zero_dot = p.overflow_dot = kNever;
+            p.forecast_valid = 0;
+            ++p.done;
+        } else {
+            const i64 start = clear - 1;
+            const int from = static_cast<int>(p.done - start);
+            const int to = from == 340 ? 341 : static_cast<int>(std::min<i64>(340, target - start));
+            if (rendering(p)) walk_address(p, from, to, true);
+            p.done += to - from;
+            const bool dropped = to == 340 && t.skips_odd_dot && p.odd_frame && rendering(p);
+            if (dropped || to == 341) {
+                p.origin = p.done;
+                p.odd_frame ^= 1;
+                p.forecast_valid = 0;
+            }
+        }
+    }
+}
+
+}  // namespace wz::ppu
