@@ -1,1 +1,1 @@
-
+"""Learning: targets, losses, normalisation, replay, schedules and the learner."""

@@ -3,5 +3,6 @@
 from warpzone.model.config import ModelConfig
 from warpzone.model.memory import State
 from warpzone.model.policy import Policy, build_policy
+from warpzone.model.snapshot import Snapshot, take_snapshot
 
-__all__ = ["ModelConfig", "Policy", "State", "build_policy"]
+__all__ = ["ModelConfig", "Policy", "Snapshot", "State", "build_policy", "take_snapshot"]

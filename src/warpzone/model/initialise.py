@@ -26,5 +26,5 @@ def orthogonal_cell(cell: nn.RNNCellBase) -> None:
         if "bias" in name:
             nn.init.zeros_(parameter)
         else:
-            for gate in parameter.split(cell.hidden_size, dim=0):
+            for gate in parameter.chunk(parameter.shape[0] // cell.hidden_size):
                 nn.init.orthogonal_(gate)

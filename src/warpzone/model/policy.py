@@ -9,6 +9,7 @@ from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import Encoder
 from warpzone.model.initialise import orthogonal
 from warpzone.model.memory import State, build_memory
+from warpzone.model.snapshot import Snapshot, install_snapshot
 
 
 class ValueHead(nn.Module):
@@ -96,6 +97,10 @@ class Policy(nn.Module):
         features, _ = self.memory(features, state, starts)
         return self.logits(features), self.value(features, stage)
 
+    def install(self, snapshot: Snapshot) -> None:
+        """Take on the weights of a snapshot."""
+        install_snapshot(self, snapshot)
+
     def _features(self, obs: Tensor, extra: Tensor | None) -> Tensor:
         """Encoder in the lower precision if one is set; memory and heads always in float32."""
         with torch.autocast(obs.device.type, self.autocast_dtype, enabled=self.autocast_dtype is not None):
@@ -112,5 +117,5 @@ def build_policy(
     num_actions: int,
     num_value_heads: int = 1,
 ) -> Policy:
-    """A fresh policy on the CPU; `observation_shape` is that of a stacked picture: channels, height, width."""
+    """A fresh policy on the CPU for stacked pictures of `observation_shape`: channels, height, width."""
     return Policy(config, observation_shape, num_actions, num_value_heads)

@@ -1,0 +1,142 @@
+"""Collectors in the caller's thread: serial with one lane, double-buffered with two."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from warpzone.collect.interfaces import Actor, Environments
+from warpzone.collect.lane import Lane, Listeners
+from warpzone.learn.rollout import Rollout, allocate_rollout
+from warpzone.model.snapshot import Snapshot
+
+
+class Collector:
+    """Fills one rollout after another, each going on where the last one ended.
+
+    With one vector of environments, acting and emulation take turns. With two, the policy acts for one while
+    the other is emulated. `collect` hands out its two buffers in turn: a rollout is overwritten by the next
+    call but one.
+    """
+
+    def __init__(
+        self,
+        envs: Sequence[Environments],
+        actor: Actor,
+        snapshot: Callable[[], Snapshot],
+        *,
+        steps: int,
+        stack: int = 4,
+        extra_dim: int = 0,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+        listeners: Listeners | None = None,
+    ) -> None:
+        self.envs = envs
+        self.actor = actor
+        self.snapshot = snapshot
+        self.steps = steps
+        self.stack = stack
+        self.extra_dim = extra_dim
+        self.device = torch.device(device)
+        self.seed = seed
+        self.listeners = listeners or Listeners()
+        self.num_envs = sum(part.num_envs for part in envs)
+        self.version = -1
+        self.decisions = 0
+        """Decisions in the rollouts handed out so far."""
+        self.rollout_time = 0.0
+        """Seconds the last rollout took to collect."""
+        self.lanes: list[Lane] = []
+        self.buffers: list[Rollout] = []
+        self.turn = 0
+        self.stopping = False
+
+    def start(self) -> None:
+        """Reset the environments."""
+        for index, envs in enumerate(self.envs):
+            first_column = sum(lane.envs.num_envs for lane in self.lanes)
+            lane = Lane(
+                envs,
+                first_column,
+                self.actor,
+                self.stack,
+                self.steps,
+                self.extra_dim,
+                self.device,
+                self.seed + index,
+                self.listeners,
+            )
+            self.lanes.append(lane)
+        state0 = self.actor.initial_state(self.num_envs, self.device)
+        self.buffers = [
+            allocate_rollout(
+                self.steps,
+                self.num_envs,
+                self.lanes[0].frame_shape,
+                self.stack,
+                state0,
+                self.extra_dim,
+                self.device,
+            )
+            for _ in range(2)
+        ]
+
+    def collect(self) -> Rollout:
+        """The next rollout, by the newest weights."""
+        rollout = self.buffers[self.turn]
+        self.turn = 1 - self.turn
+        self.fill(rollout)
+        self.decisions += rollout.num_decisions
+        return rollout
+
+    @torch.no_grad()
+    def fill(self, rollout: Rollout) -> bool:
+        """Collect into `rollout`; false if `stop` was called on the way."""
+        started = time.perf_counter()
+        snapshot = self.snapshot()
+        if snapshot.version != self.version:
+            self.actor.install(snapshot)
+            self.version = snapshot.version
+        for lane in self.lanes:
+            lane.begin(rollout, self.version)
+            lane.act(0)
+        # While one lane acts, the environments of the other are on their way.
+        for t in range(self.steps):
+            if self.stopping:
+                self._await_environments(t)
+                return False
+            for lane in self.lanes:
+                lane.receive(t)
+                if t + 1 < self.steps:
+                    lane.act(t + 1)
+        for lane in self.lanes:
+            lane.finish()
+        if self.device.type == "cuda":
+            # The host's staging memory is written again from here on.
+            torch.cuda.current_stream(self.device).synchronize()
+        self.rollout_time = time.perf_counter() - started
+        return True
+
+    def stop(self) -> None:
+        """Make a `fill` in another thread return soon."""
+        self.stopping = True
+
+    def close(self) -> None:
+        """Nothing to release: the environments belong to the caller."""
+
+    def _await_environments(self, t: int) -> None:
+        """Leave no step under way, so that the caller can close the environments."""
+        for lane in self.lanes:
+            lane.receive(t)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The random generators; the environments keep their own state."""
+        return {"generators": [lane.generator.get_state() for lane in self.lanes]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for lane, saved in zip(self.lanes, state["generators"], strict=True):
+            lane.generator.set_state(saved.cpu())

@@ -1,0 +1,66 @@
+"""One record for every finished episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.collect.interfaces import Info
+
+
+class EpisodeLog:
+    """Follows N environments and turns each episode's end into a dict.
+
+    Keys: `stage` (its index), `return`, `length`, `x_max`, `cleared`, `end`, `start`. The environment may
+    name the place an episode began at and how it ended by arrays `start` and `end`; without them `start` is
+    "stage" and `end` one of "cleared", "terminated" and "truncated".
+    """
+
+    def __init__(self, num_envs: int, info: Info) -> None:
+        self.returns = np.zeros(num_envs, np.float64)
+        self.lengths = np.zeros(num_envs, np.int64)
+        self.x_max = np.zeros(num_envs, np.int64)
+        self.stage = np.array(info["stage_index"], np.int64)
+        self.start = _starts(num_envs, info)
+
+    def observe(
+        self,
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: Info,
+    ) -> list[dict[str, Any]]:
+        """Take in one step; gives the records of the episodes it ended."""
+        self.returns += rewards
+        self.lengths += 1
+        ended = terminated | truncated
+        if "x_pos" in info:
+            # Where an episode ended, info already tells of the next one.
+            reached = np.where(ended, info.get("final_info", info)["x_pos"], info["x_pos"])
+            np.maximum(self.x_max, reached, out=self.x_max)
+        records = [self._record(int(i), bool(terminated[i]), info) for i in np.flatnonzero(ended)]
+        self.stage[:] = info["stage_index"]
+        return records
+
+    def _record(self, i: int, terminated: bool, info: Info) -> dict[str, Any]:
+        final = info.get("final_info", info)
+        cleared = bool(final["flag_get"][i]) if "flag_get" in final else False
+        end = "cleared" if cleared else "terminated" if terminated else "truncated"
+        record = {
+            "stage": int(self.stage[i]),
+            "return": float(self.returns[i]),
+            "length": int(self.lengths[i]),
+            "x_max": int(self.x_max[i]),
+            "cleared": cleared,
+            "end": str(final["end"][i]) if "end" in final else end,
+            "start": self.start[i],
+        }
+        self.returns[i] = self.lengths[i] = self.x_max[i] = 0
+        self.start[i] = _starts(len(self.start), info)[i]
+        return record
+
+
+def _starts(num_envs: int, info: Info) -> list[str]:
+    return [str(name) for name in info["start"]] if "start" in info else ["stage"] * num_envs

@@ -1,0 +1,55 @@
+"""What a collector asks of environments, of whoever acts, and of whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpzone.model.memory import State
+from warpzone.model.snapshot import Snapshot
+
+Info = Mapping[str, Any]
+StepResult = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
+OnEpisode = Callable[[dict[str, Any]], None]
+OnStep = Callable[[slice, Info], None]
+
+
+class Environments(Protocol):
+    """A vector of environments that restart within the step that ends an episode (SAME_STEP).
+
+    Observations are single pictures, uint8 [N, C, H, W], in memory the next step may overwrite. `info` holds
+    arrays [N] that describe the observation given; where an episode ended, `info["final_obs"]` and the arrays
+    of `info["final_info"]` describe its end. `info["stage_index"]` numbers the stages of the run.
+    """
+
+    @property
+    def num_envs(self) -> int: ...
+
+    def reset(self) -> tuple[NDArray[np.uint8], Info]: ...
+
+    def send(self, actions: NDArray[np.int64], /) -> None: ...
+
+    def recv(self) -> StepResult: ...
+
+
+class Actor(Protocol):
+    """A policy as far as acting goes."""
+
+    def initial_state(self, n: int, device: torch.device | str) -> State: ...
+
+    def act(
+        self,
+        obs: Tensor,
+        state: State,
+        starts: Tensor,
+        *,
+        stage: Tensor | None = None,
+        extra: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, State]: ...
+
+    def install(self, snapshot: Snapshot) -> None: ...

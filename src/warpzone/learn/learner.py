@@ -1,0 +1,237 @@
+"""The learner: one update from one rollout. The algorithms of the family differ only in their `Recipe`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpzone.learn.config import LearnConfig
+from warpzone.learn.losses import action_logp, explained_variance, normalise_advantages
+from warpzone.learn.minibatch import Samples, shuffled
+from warpzone.learn.normalise import PopArt, RewardScale
+from warpzone.learn.rollout import Rollout
+from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
+from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
+from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
+from warpzone.model.policy import Policy
+from warpzone.model.snapshot import Snapshot, take_snapshot
+
+# Decisions evaluated at once where no gradient is needed: bounds the memory that takes.
+EVALUATION_SIZE = 16384
+
+
+class Learner:
+    """Turns rollouts into weights. `policy` is moved to `device` and trained in place."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        config: LearnConfig,
+        *,
+        adaptive: AdaptiveConfig | None = None,
+        total_updates: int = 0,
+        device: torch.device | str = "cpu",
+        seed: int = 0,
+    ) -> None:
+        self.device = torch.device(device)
+        self.policy = policy.to(self.device)
+        self.config = config
+        self.recipe = config.recipe()
+        self.anneal_updates = config.anneal_updates or total_updates
+        self.version = 0
+        if self.device.type == "cuda":
+            policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
+            if config.compile:
+                policy.encoder.compile()
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.step = GradientStep(policy, config)
+        self.graphed: dict[int, GraphedStep] = {}
+        self.reward_scale = RewardScale(config.gamma, self.device) if config.normalise_rewards else None
+        self.popart = PopArt(policy.value) if config.normalise_values else None
+        self.adaptation = Adaptation(adaptive or AdaptiveConfig())
+        self._snapshot = take_snapshot(policy, self.version)
+
+    def policy_snapshot(self) -> Snapshot:
+        """The weights after the last update; safe to call from any thread."""
+        return self._snapshot
+
+    def observe_progress(self, progress: float) -> None:
+        """Tell the adaptive schedules how well things go: once an update, better when larger."""
+        self.adaptation.observe(progress)
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next update."""
+        config = self.config
+        planned = scheduled(
+            config.lr_schedule,
+            self.version,
+            self.anneal_updates,
+            config.learning_rate,
+            config.learning_rate * config.lr_final_fraction,
+            config.warmup_updates,
+        )
+        return planned * self.adaptation.lr_scale
+
+    @property
+    def entropy_coef(self) -> float:
+        """Of the next update."""
+        config = self.config
+        planned = scheduled(
+            "linear", self.version, self.anneal_updates, config.entropy_coef, config.entropy_final
+        )
+        return planned * self.adaptation.entropy_scale
+
+    def update(self, rollout: Rollout) -> dict[str, float]:
+        """Learn from a rollout; the numbers given back are means over the update's gradient steps."""
+        started = time.perf_counter()
+        learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
+        self.step.set_rates(learning_rate, entropy_coef)
+        policy_lag = self.version - rollout.version.double().mean().item()
+        samples = self._prepare(rollout, lagging=policy_lag > 0)
+        sums, steps, epochs = self._learn(samples)
+        variance = explained_variance(samples.floats[3], samples.floats[2]).item()
+        self.version += 1
+        self._snapshot = take_snapshot(self.policy, self.version)
+        means = dict(zip(STATISTICS, (sums / steps).tolist(), strict=True))
+        return {
+            **means,
+            "loss_per": 0.0,
+            "learning_rate": learning_rate,
+            "entropy_coef": entropy_coef,
+            "explained_variance": variance,
+            "policy_lag": policy_lag,
+            "epochs": float(epochs),
+            "reward_scale": self.reward_scale.std().item() if self.reward_scale else 1.0,
+            "learn_time": time.perf_counter() - started,
+        }
+
+    @torch.no_grad()
+    def _prepare(self, rollout: Rollout, lagging: bool) -> Samples:
+        """Targets for the whole rollout, once per update."""
+        rewards = rollout.rewards
+        if self.reward_scale is not None:
+            rewards = self.reward_scale(rewards, rollout.ends)
+        logp, values, bootstrap = rollout.logp, rollout.values, rollout.bootstrap
+        corrects_lag = lagging and self.recipe.targets == "vtrace"
+        if corrects_lag:
+            logp, values, bootstrap = self._evaluate(rollout)
+        trajectory = Trajectory(
+            rewards, values, rollout.terminated, rollout.truncated, rollout.truncation_value, bootstrap
+        )
+        returns, advantages = self._targets(trajectory, logp - rollout.logp)
+        if self.popart is not None:
+            self.popart.update(returns, rollout.stage)
+        if self.recipe.normalise_advantages != "none":
+            by_stage = self.recipe.normalise_advantages == "stage"
+            num_stages = int(rollout.stage.max()) + 1 if by_stage else 1
+            advantages = normalise_advantages(
+                advantages, stage=rollout.stage if by_stage else None, num_stages=num_stages
+            )
+        return Samples(rollout, logp, advantages, returns, values)
+
+    def _targets(self, trajectory: Trajectory, log_ratio: Tensor) -> Targets:
+        config, lam = self.config, self.recipe.gae_lambda
+        match self.recipe.targets:
+            case "gae":
+                return gae(trajectory, config.gamma, lam)
+            case "vtrace":
+                return vtrace(trajectory, log_ratio, config.gamma, lam, config.rho_clip, config.c_clip)
+            case "nstep":
+                return nstep(trajectory, config.gamma, config.nstep or trajectory.rewards.shape[0])
+
+    def _evaluate(self, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities, values and bootstrap of a rollout under the weights of now."""
+        logits, values = [], []
+        steps, envs = rollout.steps + 1, torch.arange(rollout.num_envs, device=self.device)
+        for part in envs.split(max(1, EVALUATION_SIZE // steps)):  # type: ignore[no-untyped-call]
+            has_extra = rollout.extra_ahead.shape[-1] > 0
+            part_logits, part_values = self.policy.unroll(
+                rollout.sequences(part, steps),
+                tuple(memory.index_select(0, part) for memory in rollout.state0),
+                (rollout.age == 0).index_select(1, part),
+                stage=rollout.stage_ahead.index_select(1, part),
+                extra=rollout.extra_ahead.index_select(1, part) if has_extra else None,
+            )
+            logits.append(part_logits[:-1])
+            values.append(part_values)
+        logp, _ = action_logp(torch.cat(logits, dim=1), rollout.actions)
+        all_values = torch.cat(values, dim=1)
+        return logp, all_values[:-1], all_values[-1]
+
+    def _learn(self, samples: Samples) -> tuple[Tensor, int, int]:
+        """All passes over the samples: summed statistics, gradient steps and passes made."""
+        rollout = samples.rollout
+        recurrent = self.policy.is_recurrent
+        size = self.config.decisions_per_minibatch(rollout.num_envs, rollout.steps, recurrent)
+        count = rollout.num_envs if recurrent else rollout.num_decisions
+        per_step = size // rollout.steps if recurrent else size
+        sums = torch.zeros_like(self.step.statistics)
+        steps = 0
+        for epoch in range(1, self.recipe.epochs + 1):
+            for index in shuffled(count, per_step, self.generator, self.device):
+                self._minibatch(samples, index)
+            epoch_sums = self.step.take_statistics()
+            epoch_steps = count // per_step
+            sums += epoch_sums
+            steps += epoch_steps
+            is_last = epoch == self.recipe.epochs
+            if self.config.target_kl and not is_last:
+                moved = epoch_sums[KL].item() / epoch_steps
+                if moved > self.config.target_kl:
+                    break
+        return sums, steps, epoch
+
+    def _minibatch(self, samples: Samples, index: Tensor) -> None:
+        slices = index.split(len(index) // self.config.grad_accum)  # type: ignore[no-untyped-call]
+        if self.policy.is_recurrent:
+            self.step([samples.sequences(part) for part in slices])
+        elif self._uses_graph():
+            self._graphed_minibatch(samples, index)
+        else:
+            self.step([samples.decisions(part) for part in slices])
+
+    def _uses_graph(self) -> bool:
+        config = self.config
+        fits = config.grad_accum == 1 and not self.step.scaler.is_enabled()
+        return config.cuda_graphs and self.device.type == "cuda" and fits
+
+    def _graphed_minibatch(self, samples: Samples, index: Tensor) -> None:
+        graphed = self.graphed.get(len(index))
+        if graphed is None:
+            batch = samples.decisions(index)
+            graphed = self.graphed[len(index)] = GraphedStep(self.step, batch)
+        else:
+            samples.decisions(index, out=graphed.batch)
+        graphed()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything an exact continuation needs."""
+        return {
+            "version": self.version,
+            "policy": self.policy.state_dict(),
+            "optimizer": self.step.optimizer.state_dict(),
+            "scaler": self.step.scaler.state_dict(),
+            "generator": self.generator.get_state(),
+            "reward_scale": self.reward_scale.state_dict() if self.reward_scale else None,
+            "popart": self.popart.state_dict() if self.popart else None,
+            "adaptation": self.adaptation.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.version = state["version"]
+        self.policy.load_state_dict(state["policy"])
+        self.step.load_optimizer(state["optimizer"])
+        self.step.scaler.load_state_dict(state["scaler"])
+        self.generator.set_state(state["generator"].cpu())
+        if self.reward_scale and state["reward_scale"]:
+            self.reward_scale.load_state_dict(state["reward_scale"])
+        if self.popart and state["popart"]:
+            self.popart.load_state_dict(state["popart"])
+        self.adaptation.load_state_dict(state["adaptation"])
+        # Loading gave Adam new tensors; a recorded graph would go on writing to the old ones.
+        self.graphed.clear()
+        self._snapshot = take_snapshot(self.policy, self.version)

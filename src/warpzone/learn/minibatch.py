@@ -1,0 +1,78 @@
+"""Minibatches of a rollout: random decisions for a policy without memory, whole sequences for one with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from warpzone.learn.rollout import Rollout
+from warpzone.model.memory import State
+
+
+class Batch(NamedTuple):
+    """What one gradient step reads. Shapes are [B] without memory and [T, B] with."""
+
+    obs: Tensor
+    floats: Tensor
+    """[4, ...]: old log-probabilities, advantages, returns, old values."""
+    integers: Tensor
+    """[2, ...]: actions, stages."""
+    extra: Tensor | None = None
+    starts: Tensor | None = None
+    state: State = ()
+    weight: Tensor | None = None
+    """Importance weights of replayed samples."""
+
+
+class Samples:
+    """A rollout with its targets, laid out so that gathering a minibatch takes few kernels."""
+
+    def __init__(
+        self, rollout: Rollout, old_logp: Tensor, advantages: Tensor, returns: Tensor, old_values: Tensor
+    ) -> None:
+        self.rollout = rollout
+        self.floats = torch.stack([old_logp, advantages, returns, old_values])
+        self.integers = torch.stack([rollout.actions, rollout.stage])
+        self.has_extra = rollout.extra_ahead.shape[-1] > 0
+        steps = torch.arange(rollout.steps, device=rollout.device).repeat_interleave(rollout.num_envs)
+        envs = torch.arange(rollout.num_envs, device=rollout.device).repeat(rollout.steps)
+        self.picture_index = rollout.picture_index(steps, envs)
+
+    def decisions(self, index: Tensor, out: Batch | None = None) -> Batch:
+        """The batch of flat decision numbers t * N + n; `out` is filled in place if given."""
+        rollout = self.rollout
+        pictures = rollout.pictures(
+            self.picture_index.index_select(0, index),
+            None if out is None else out.obs.view(-1, *rollout.frames.shape[2:]),
+        )
+        floats = torch.index_select(self.floats.flatten(1), 1, index, out=None if out is None else out.floats)
+        integers = torch.index_select(
+            self.integers.flatten(1), 1, index, out=None if out is None else out.integers
+        )
+        extra = None
+        if self.has_extra:
+            extra = torch.index_select(
+                rollout.extra_ahead.flatten(0, 1), 0, index, out=None if out is None else out.extra
+            )
+        return Batch(pictures, floats, integers, extra)
+
+    def sequences(self, envs: Tensor) -> Batch:
+        """The whole rollouts of some environments, with the memory each began with."""
+        rollout = self.rollout
+        return Batch(
+            obs=rollout.sequences(envs),
+            floats=self.floats.index_select(2, envs),
+            integers=self.integers.index_select(2, envs),
+            extra=rollout.extra_ahead[:-1].index_select(1, envs) if self.has_extra else None,
+            starts=rollout.starts.index_select(1, envs),
+            state=tuple(part.index_select(0, envs) for part in rollout.state0),
+        )
+
+
+def shuffled(count: int, size: int, generator: torch.Generator, device: torch.device) -> Iterator[Tensor]:
+    """Every number below `count` once, in random order, in pieces of `size`."""
+    order = torch.randperm(count, generator=generator, device=device)
+    return iter(order.split(size))  # type: ignore[no-untyped-call]

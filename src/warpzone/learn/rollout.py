@@ -1,0 +1,149 @@
+"""Rollout: T steps of N environments on the learner's device, every picture stored once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpzone.model.memory import State
+
+
+@dataclass
+class Rollout:
+    """What a collector fills and a learner reads. Tensors are time-major, [T, N] unless said otherwise.
+
+    `frames[stack - 1 + t]` is the newest picture of step t; the last one belongs to the step after the
+    rollout, and the first `stack - 1` to the rollout before, so that early steps can be stacked too.
+    """
+
+    frames: Tensor
+    """uint8 [stack - 1 + T + 1, N, C, H, W]."""
+    age: Tensor
+    """int64 [T + 1, N]: steps since the episode began; 0 at its first observation."""
+    stage_ahead: Tensor
+    """int64 [T + 1, N]: the stage each observation shows, the one after the rollout included."""
+    extra_ahead: Tensor
+    """float32 [T + 1, N, extra_dim]: numbers beside each picture."""
+    actions: Tensor
+    """int64."""
+    logp: Tensor
+    """Log-probability of each action under the weights that chose it."""
+    rewards: Tensor
+    """float32, of the environment, not normalised."""
+    values: Tensor
+    """The acting weights' value of each observation."""
+    terminated: Tensor
+    """bool: the episode ended at this step, with this step's reward, for good."""
+    truncated: Tensor
+    """bool: the episode was cut at this step; `truncation_value` is what was still to come."""
+    truncation_value: Tensor
+    """Value of the observation a truncated episode was cut at, else 0."""
+    version: Tensor
+    """int64: how many updates the weights had seen that chose each action."""
+    bootstrap: Tensor
+    """[N]: value of the observation after the last step."""
+    state0: State
+    """The memory before step 0; batch dimension first."""
+
+    @property
+    def steps(self) -> int:
+        return self.actions.shape[0]
+
+    @property
+    def num_envs(self) -> int:
+        return self.actions.shape[1]
+
+    @property
+    def num_decisions(self) -> int:
+        return self.actions.numel()
+
+    @property
+    def stack(self) -> int:
+        return self.frames.shape[0] - self.steps
+
+    @property
+    def device(self) -> torch.device:
+        return self.frames.device
+
+    @property
+    def starts(self) -> Tensor:
+        """bool [T, N]: the observation of this step is the first of its episode."""
+        return self.age[:-1] == 0
+
+    @property
+    def stage(self) -> Tensor:
+        return self.stage_ahead[:-1]
+
+    @property
+    def ends(self) -> Tensor:
+        """bool [T, N]: this step is the last of its episode."""
+        return self.terminated | self.truncated
+
+    def picture_index(self, steps: Tensor, envs: Tensor) -> Tensor:
+        """Rows of the flattened `frames` that make up the stacks of (steps, envs), oldest first.
+
+        A stack never reaches back past the first picture of its episode: it repeats that one.
+        """
+        age = self.age[steps, envs].unsqueeze(-1)
+        back = torch.arange(self.stack - 1, -1, -1, device=self.device)
+        newest = (self.stack - 1 + steps).unsqueeze(-1)
+        return (newest - torch.minimum(back, age)) * self.num_envs + envs.unsqueeze(-1)
+
+    def pictures(self, index: Tensor, out: Tensor | None = None) -> Tensor:
+        """Stacks [..., stack * C, H, W] by their `picture_index`; `out` is shaped [B * stack, C, H, W]."""
+        rows = torch.index_select(self.frames.flatten(0, 1), 0, index.reshape(-1), out=out)
+        channels, height, width = self.frames.shape[2:]
+        return rows.view(*index.shape[:-1], self.stack * channels, height, width)
+
+    def stacks(self, steps: Tensor, envs: Tensor) -> Tensor:
+        """Stacked observations uint8 [..., stack * C, H, W] of any set of (step, environment) pairs."""
+        return self.pictures(self.picture_index(steps, envs))
+
+    def sequences(self, envs: Tensor, steps: int | None = None) -> Tensor:
+        """Stacked observations [T, len(envs), stack * C, H, W]; T + 1 of them with `steps=T + 1`."""
+        time = torch.arange(steps or self.steps, device=self.device)
+        return self.stacks(time[:, None].expand(-1, len(envs)), envs[None, :].expand(len(time), -1))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @staticmethod
+    def from_state_dict(state: dict[str, Any], device: torch.device | str = "cpu") -> Rollout:
+        tensors = {name: value.to(device) for name, value in state.items() if name != "state0"}
+        return Rollout(**tensors, state0=tuple(part.to(device) for part in state["state0"]))
+
+
+def allocate_rollout(
+    steps: int,
+    num_envs: int,
+    frame_shape: tuple[int, int, int],
+    stack: int,
+    state0: State = (),
+    extra_dim: int = 0,
+    device: torch.device | str = "cpu",
+) -> Rollout:
+    """An empty rollout; `frame_shape` is that of one unstacked picture: channels, height, width."""
+
+    def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        return torch.zeros(*shape, dtype=dtype, device=device)
+
+    grid = (steps, num_envs)
+    return Rollout(
+        frames=empty(stack + steps, num_envs, *frame_shape, dtype=torch.uint8),
+        age=empty(steps + 1, num_envs, dtype=torch.int64),
+        stage_ahead=empty(steps + 1, num_envs, dtype=torch.int64),
+        extra_ahead=empty(steps + 1, num_envs, extra_dim),
+        actions=empty(*grid, dtype=torch.int64),
+        logp=empty(*grid),
+        rewards=empty(*grid),
+        values=empty(*grid),
+        terminated=empty(*grid, dtype=torch.bool),
+        truncated=empty(*grid, dtype=torch.bool),
+        truncation_value=empty(*grid),
+        version=empty(*grid, dtype=torch.int64),
+        bootstrap=empty(num_envs),
+        state0=tuple(part.to(device, copy=True) for part in state0),
+    )

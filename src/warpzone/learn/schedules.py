@@ -1,0 +1,122 @@
+"""Learning rate and entropy over a run: planned ones counted in updates, and ones that follow progress."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from warpzone.errors import ConfigError
+
+ScheduleName = Literal["constant", "linear", "cosine"]
+
+
+def scheduled(
+    name: ScheduleName, update: int, updates: int, start: float, final: float, warmup_updates: int = 0
+) -> float:
+    """The value at `update` (0 is the first) of a schedule that is at `final` from update `updates` - 1 on.
+
+    The warm-up rises linearly and reaches `start` after `warmup_updates` updates. A schedule of unknown
+    length (`updates` 0) stays at `start`.
+    """
+    if update < warmup_updates:
+        return start * (update + 1) / warmup_updates
+    if name == "constant" or updates <= 0:
+        return start
+    span = max(1, updates - 1 - warmup_updates)
+    fraction = min(1.0, (update - warmup_updates) / span)
+    if name == "cosine":
+        fraction = 0.5 * (1 - math.cos(math.pi * fraction))
+    return start + (final - start) * fraction
+
+
+@dataclass(frozen=True)
+class AdaptiveConfig:
+    """Entropy and learning rate that follow progress: a plateau asks for exploration, a rise for focus."""
+
+    adaptive_entropy: bool = False
+    """Raise the entropy coefficient while progress stagnates, lower it while progress is good."""
+    adaptive_lr: bool = False
+    """Lower the learning rate while progress falls, let it recover while progress is good."""
+    adaptive_window: int = 50
+    """Updates in each of the two windows that are compared."""
+    adaptive_threshold: float = 0.02
+    """Relative change between the windows below which progress counts as stagnating."""
+    adaptive_cooldown: int = 50
+    """Updates to wait after a change, so that its effect is seen before the next."""
+    adaptive_factor: float = 1.25
+    """How much one change multiplies or divides by."""
+    adaptive_entropy_min: float = 0.25
+    """Smallest multiple of the scheduled entropy coefficient."""
+    adaptive_entropy_max: float = 4.0
+    """Largest multiple of the scheduled entropy coefficient."""
+    adaptive_lr_min: float = 0.1
+    """Smallest multiple of the scheduled learning rate."""
+    adaptive_lr_max: float = 1.0
+    """Largest multiple of the scheduled learning rate."""
+
+    def __post_init__(self) -> None:
+        if self.adaptive_window < 1 or self.adaptive_cooldown < 0:
+            raise ConfigError("adaptive_window must be at least 1 and adaptive_cooldown at least 0.")
+        if self.adaptive_factor <= 1:
+            raise ConfigError(f"adaptive_factor must be above 1, not {self.adaptive_factor}.")
+        bounds = {
+            "adaptive_entropy": (self.adaptive_entropy_min, self.adaptive_entropy_max),
+            "adaptive_lr": (self.adaptive_lr_min, self.adaptive_lr_max),
+        }
+        for name, (low, high) in bounds.items():
+            if not 0 < low <= 1 <= high:
+                raise ConfigError(f"{name}_min and {name}_max must enclose 1; they are {low} and {high}.")
+
+
+class Adaptation:
+    """Compares the last two windows of progress and answers with multiples of the scheduled values."""
+
+    def __init__(self, config: AdaptiveConfig) -> None:
+        self.config = config
+        self.entropy_scale = 1.0
+        self.lr_scale = 1.0
+        self.progress: deque[float] = deque(maxlen=2 * config.adaptive_window)
+        self.wait = 0
+
+    def observe(self, progress: float) -> None:
+        """Take in one update's progress (a return, a distance): any number that is better when larger."""
+        self.progress.append(progress)
+        self.wait = max(0, self.wait - 1)
+        if self.wait or len(self.progress) < self.progress.maxlen:  # type: ignore[operator]
+            return
+        window = self.config.adaptive_window
+        values = list(self.progress)
+        before, now = sum(values[:window]) / window, sum(values[window:]) / window
+        change = (now - before) / max(abs(before), 1e-8)
+        if change > self.config.adaptive_threshold:
+            self._scale(entropy=-1, lr=1)
+        elif change < -self.config.adaptive_threshold:
+            self._scale(entropy=1, lr=-1)
+        else:
+            self._scale(entropy=1, lr=0)
+
+    def _scale(self, entropy: int, lr: int) -> None:
+        config = self.config
+        if config.adaptive_entropy:
+            scale = self.entropy_scale * config.adaptive_factor**entropy
+            self.entropy_scale = min(max(scale, config.adaptive_entropy_min), config.adaptive_entropy_max)
+        if config.adaptive_lr:
+            scale = self.lr_scale * config.adaptive_factor**lr
+            self.lr_scale = min(max(scale, config.adaptive_lr_min), config.adaptive_lr_max)
+        self.wait = config.adaptive_cooldown
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "entropy_scale": self.entropy_scale,
+            "lr_scale": self.lr_scale,
+            "progress": list(self.progress),
+            "wait": self.wait,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.entropy_scale = state["entropy_scale"]
+        self.lr_scale = state["lr_scale"]
+        self.progress = deque(state["progress"], maxlen=self.progress.maxlen)
+        self.wait = state["wait"]

@@ -1,0 +1,153 @@
+"""One gradient step: loss, gradients, clipping, Adam. Nothing here waits for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from warpzone.learn.config import LearnConfig
+from warpzone.learn.losses import (
+    action_logp,
+    approximate_kl,
+    clip_fraction,
+    clipped_loss,
+    policy_gradient_loss,
+    value_loss,
+)
+from warpzone.learn.minibatch import Batch
+from warpzone.model.policy import Policy
+
+STATISTICS = ("loss_total", "loss_policy", "loss_value", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+KL = STATISTICS.index("approx_kl")
+
+
+class GradientStep:
+    """Owns the optimizer and sums each step's statistics on the device, to be read once an epoch."""
+
+    def __init__(self, policy: Policy, config: LearnConfig) -> None:
+        self.policy = policy
+        self.config = config
+        self.clipped = config.recipe().objective == "clipped"
+        self.parameters = [p for p in policy.parameters() if p.requires_grad]
+        device = self.parameters[0].device
+        on_cuda = device.type == "cuda"
+        self.entropy_coef = torch.zeros((), device=device)
+        # A graph reads the learning rate from the device each time it is replayed.
+        lr = torch.tensor(config.learning_rate, device=device) if on_cuda else config.learning_rate
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=lr, eps=config.adam_eps, fused=True, capturable=on_cuda
+        )
+        needs_scaling = on_cuda and config.amp and config.amp_dtype == "float16"
+        self.scaler = torch.amp.GradScaler("cuda", enabled=needs_scaling)
+        self.statistics = torch.zeros(len(STATISTICS), device=device)
+        self.steps = 0
+
+    def set_rates(self, learning_rate: float, entropy_coef: float) -> None:
+        self.entropy_coef.fill_(entropy_coef)
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(learning_rate)
+            else:
+                group["lr"] = learning_rate
+
+    def load_optimizer(self, state: dict[str, Any]) -> None:
+        """Adam's moments from a checkpoint, which may come from another device; its settings stay ours."""
+        ours = [{k: v for k, v in group.items() if k != "params"} for group in self.optimizer.param_groups]
+        self.optimizer.load_state_dict(state)
+        for group, settings in zip(self.optimizer.param_groups, ours, strict=True):
+            group.update(settings)
+
+    def take_statistics(self) -> Tensor:
+        """Sums since the last call; divide by the steps taken for means."""
+        sums = self.statistics.clone()
+        self.statistics.zero_()
+        return sums
+
+    def __call__(self, slices: Sequence[Batch]) -> None:
+        """One step on a minibatch that comes in equal slices."""
+        self.optimizer.zero_grad(set_to_none=True)
+        for batch in slices:
+            loss, statistics = self.loss(batch)
+            self.scaler.scale(loss / len(slices)).backward()  # type: ignore[no-untyped-call]
+            self.statistics[:-1] += statistics / len(slices)
+        self.statistics[-1] += self.apply_gradients()
+        self.steps += 1
+
+    def apply_gradients(self) -> Tensor:
+        """Clip, step, and give the gradient's length before clipping."""
+        self.scaler.unscale_(self.optimizer)
+        limit = self.config.max_grad_norm or float("inf")
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, limit)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return norm
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The loss of a batch and its statistics, in the order of STATISTICS."""
+        config = self.config
+        old_logp, advantages, returns, old_values = batch.floats
+        actions, stage = batch.integers
+        logits, values = evaluate(self.policy, batch)
+        logp, entropy = action_logp(logits, actions)
+        if self.clipped:
+            policy_loss = clipped_loss(logp, old_logp, advantages, config.clip).mean()
+        else:
+            policy_loss = policy_gradient_loss(logp, advantages).mean()
+        scale = self.policy.value.std[stage] if config.normalise_values else None
+        critic_loss = value_loss(values, returns, old_values, config.value_clip or None, scale).mean()
+        entropy = entropy.mean()
+        total = policy_loss + config.value_coef * critic_loss - self.entropy_coef * entropy
+        with torch.no_grad():
+            kl = approximate_kl(logp, old_logp).mean()
+            clipped = clip_fraction(logp, old_logp, config.clip).mean()
+            statistics = torch.stack([total, policy_loss, critic_loss, entropy, kl, clipped])
+        return total, statistics
+
+
+class GraphedStep:
+    """A GradientStep recorded as a CUDA graph and replayed: one launch instead of hundreds.
+
+    `batch` is the memory the graph reads; fill it, then call. The first calls run eagerly, since Adam's state
+    and the libraries' workspaces must exist before recording; recording itself computes nothing.
+    """
+
+    EAGER_CALLS = 3
+
+    def __init__(self, step: GradientStep, batch: Batch) -> None:
+        self.step = step
+        self.batch = batch
+        self.calls = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def __call__(self) -> None:
+        if self.calls < self.EAGER_CALLS:
+            self._run_eagerly()
+        elif self.graph is None:
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, stream=self.stream, capture_error_mode="thread_local"):
+                self.step([self.batch])
+            self.graph.replay()
+        else:
+            self.graph.replay()
+            self.step.steps += 1
+        self.calls += 1
+
+    def _run_eagerly(self) -> None:
+        """On the stream that will record, as the allocator keeps memory apart by stream."""
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            self.step([self.batch])
+        torch.cuda.current_stream().wait_stream(self.stream)
+
+
+def evaluate(policy: Policy, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Logits and values of a batch, with the batch's own shape."""
+    stage = batch.integers[1]
+    if batch.starts is None:
+        logits, values, _ = policy.act(batch.obs, stage=stage, extra=batch.extra)
+        return logits, values
+    return policy.unroll(batch.obs, batch.state, batch.starts, stage=stage, extra=batch.extra)
