@@ -4,7 +4,7 @@
 
 namespace wz::cpu {
 
-#define WZ_INLINE __attribute__((always_inline))
+#define WZ_INLINE __attribute__((always_inline)) inline
 
 void enter_interrupt(Machine& m, const Cartridge& c, u16 vector) {
     m.ram[0x100 | m.s--] = static_cast<u8>(m.pc >> 8);
@@ -21,199 +21,231 @@ void enter_interrupt(Machine& m, const Cartridge& c, u16 vector) {
     m.tail = Tail::NoPoll;
 }
 
+/// The read-modify-write operations.
+enum class Modify { asl, lsr, rol, ror, inc, dec, slo, rla, sre, rra, dcp, isc };
+
+/// The registers while instructions run. It lives only inside `execute`, where every method is inlined and every
+/// field becomes a host register; flags are kept as the values that they are tested from.
 template <bool SkipIdle>
-void execute(Console& k) {
-    Machine& m = k.m;
-    if (m.jammed) {
-        if (m.clock < m.limit) m.clock = m.limit;
-        m.tail = Tail::NoPoll;
-        return;
-    }
-    u8* const ram = m.ram;
-    const u8* const prg = k.cart.prg.data();
-    i64 clock = m.clock, limit = m.limit;
-    u16 pc = m.pc;
-    u8 a = m.a, x = m.x, y = m.y, s = m.s;
-    u8 carry = m.p & kCarry, overflow = m.p & kOverflow, rest = m.p & (kInterrupt | kDecimal);
-    u8 negative = m.p & kNegative, zero = !(m.p & kZero);  // N is bit 7 of one, Z is whether the other is 0
+struct Core {
+    Console& k;
+    Machine& m;
+    u8* const ram;
+    const u8* const prg;
+    i64 clock, limit;
+    u16 pc;
+    u8 a, x, y, s;
+    u8 carry, overflow, rest;
+    u8 negative, zero;  // N is bit 7 of one, Z is whether the other is 0
     Tail tail = Tail::Normal;
 
+    WZ_INLINE explicit Core(Console& console)
+        : k(console), m(console.m), ram(m.ram), prg(console.cart.prg.data()), clock(m.clock), limit(m.limit),
+          pc(m.pc), a(m.a), x(m.x), y(m.y), s(m.s), carry(m.p & kCarry), overflow(m.p & kOverflow),
+          rest(m.p & (kInterrupt | kDecimal)), negative(m.p & kNegative), zero(!(m.p & kZero)) {}
+
+    WZ_INLINE void store() const {
+        m.clock = clock;
+        m.pc = pc;
+        m.a = a, m.x = x, m.y = y, m.s = s;
+        m.p = status(0);
+        m.tail = tail;
+    }
+
     // ---- memory; `at` is the access's cycle within the instruction, counted from 0 ----
-    auto fetch = [&](u16 addr) WZ_INLINE -> u8 {
+    WZ_INLINE u8 fetch(u16 addr) {
         if (__builtin_expect(addr >= 0x8000, 1)) return prg[addr & 0x7FFF];
         const u8 v = bus::read_any(k, addr, clock);
         limit = m.limit;
         return v;
-    };
-    auto read = [&](u16 addr, int at) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 read(u16 addr, int at) {
         if (addr < 0x2000) return ram[addr & 0x7FF];
         if (addr >= 0x8000) return prg[addr & 0x7FFF];
         const u8 v = bus::read_slow(k, addr, clock + at);
         limit = m.limit;
         return v;
-    };
-    auto write = [&](u16 addr, u8 v, int at) WZ_INLINE {
+    }
+    WZ_INLINE void write(u16 addr, u8 v, int at) {
         if (__builtin_expect(addr < 0x2000, 1)) {
             ram[addr & 0x7FF] = v;
             return;
         }
         clock += bus::write_slow(k, addr, v, clock + at);
         limit = m.limit;
-    };
+    }
     // An access whose value is thrown away: it matters only to registers.
-    auto dummy_read = [&](u16 addr, int at) WZ_INLINE {
+    WZ_INLINE void dummy_read(u16 addr, int at) {
         if (__builtin_expect(addr >= 0x2000 && addr < 0x4020, 0)) {
             bus::read_slow(k, addr, clock + at);
             limit = m.limit;
         }
-    };
-    auto push = [&](u8 v) WZ_INLINE { ram[0x100 | s--] = v; };
-    auto pull = [&]() WZ_INLINE -> u8 { return ram[0x100 | ++s]; };
+    }
+    WZ_INLINE void push(u8 v) { ram[0x100 | s--] = v; }
+    WZ_INLINE u8 pull() { return ram[0x100 | ++s]; }
 
     // ---- operands and addresses; each moves pc past the instruction ----
-    auto byte = [&]() WZ_INLINE -> u8 {
+    WZ_INLINE u8 byte() {
         const u8 v = fetch(static_cast<u16>(pc + 1));
         pc = static_cast<u16>(pc + 2);
         return v;
-    };
-    auto word = [&]() WZ_INLINE -> u16 {
+    }
+    WZ_INLINE u16 word() {
         const u8 lo = fetch(static_cast<u16>(pc + 1)), hi = fetch(static_cast<u16>(pc + 2));
         pc = static_cast<u16>(pc + 3);
         return static_cast<u16>(lo | hi << 8);
-    };
-    auto pointer = [&](u8 at) WZ_INLINE -> u16 {
+    }
+    WZ_INLINE u16 pointer(u8 at) {
         return static_cast<u16>(ram[at] | ram[static_cast<u8>(at + 1)] << 8);
-    };
-    auto zp_x = [&]() WZ_INLINE { return static_cast<u8>(byte() + x); };
-    auto zp_y = [&]() WZ_INLINE { return static_cast<u8>(byte() + y); };
-    auto ind_x = [&]() WZ_INLINE -> u16 { return pointer(static_cast<u8>(byte() + x)); };
+    }
+    WZ_INLINE u8 zp_x() { return static_cast<u8>(byte() + x); }
+    WZ_INLINE u8 zp_y() { return static_cast<u8>(byte() + y); }
+    WZ_INLINE u16 ind_x() { return pointer(static_cast<u8>(byte() + x)); }
     // Reads through an index take a cycle more when they leave the page, and look at the wrong page first.
-    auto indexed_read = [&](u16 base, u8 index, int at) WZ_INLINE -> u8 {
+    WZ_INLINE u8 indexed_read(u16 base, u8 index, int at) {
         const u16 addr = static_cast<u16>(base + index);
         if ((base ^ addr) & 0xFF00) {
             dummy_read(static_cast<u16>((base & 0xFF00) | (addr & 0xFF)), at);
             ++clock;
         }
         return read(addr, at);
-    };
+    }
     // Writes always take it.
-    auto indexed_write_address = [&](u16 base, u8 index, int at) WZ_INLINE -> u16 {
+    WZ_INLINE u16 indexed_write_address(u16 base, u8 index, int at) {
         const u16 addr = static_cast<u16>(base + index);
         dummy_read(static_cast<u16>((base & 0xFF00) | (addr & 0xFF)), at);
         return addr;
-    };
-    auto read_abs = [&]() WZ_INLINE -> u8 { return read(word(), 3); };
-    auto read_abs_x = [&]() WZ_INLINE -> u8 { return indexed_read(word(), x, 3); };
-    auto read_abs_y = [&]() WZ_INLINE -> u8 { return indexed_read(word(), y, 3); };
-    auto read_ind_x = [&]() WZ_INLINE -> u8 { return read(ind_x(), 5); };
-    auto read_ind_y = [&]() WZ_INLINE -> u8 { return indexed_read(pointer(byte()), y, 4); };
+    }
+    WZ_INLINE u8 read_abs() { return read(word(), 3); }
+    WZ_INLINE u8 read_abs_x() { return indexed_read(word(), x, 3); }
+    WZ_INLINE u8 read_abs_y() { return indexed_read(word(), y, 3); }
+    WZ_INLINE u8 read_ind_x() { return read(ind_x(), 5); }
+    WZ_INLINE u8 read_ind_y() { return indexed_read(pointer(byte()), y, 4); }
 
     // ---- what instructions do ----
-    auto flags_of = [&](u8 v) WZ_INLINE { negative = zero = v; };
-    auto adc = [&](u8 v) WZ_INLINE {
+    WZ_INLINE void flags_of(u8 v) { negative = zero = v; }
+    WZ_INLINE void adc(u8 v) {
         const int sum = a + v + carry;
         overflow = static_cast<u8>((~(a ^ v) & (a ^ sum) & 0x80) >> 1);
         carry = static_cast<u8>(sum >> 8);
         flags_of(a = static_cast<u8>(sum));
-    };
-    auto sbc = [&](u8 v) WZ_INLINE { adc(static_cast<u8>(~v)); };
-    auto compare = [&](u8 reg, u8 v) WZ_INLINE {
+    }
+    WZ_INLINE void sbc(u8 v) { adc(static_cast<u8>(~v)); }
+    WZ_INLINE void compare(u8 reg, u8 v) {
         carry = reg >= v;
         flags_of(static_cast<u8>(reg - v));
-    };
-    auto bit = [&](u8 v) WZ_INLINE {
+    }
+    WZ_INLINE void bit(u8 v) {
         negative = v;
         overflow = v & kOverflow;
         zero = a & v;
-    };
-    auto asl = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 asl(u8 v) {
         carry = v >> 7;
         flags_of(v = static_cast<u8>(v << 1));
         return v;
-    };
-    auto lsr = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 lsr(u8 v) {
         carry = v & 1;
         flags_of(v = v >> 1);
         return v;
-    };
-    auto rol = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 rol(u8 v) {
         const u8 in = carry;
         carry = v >> 7;
         flags_of(v = static_cast<u8>(v << 1 | in));
         return v;
-    };
-    auto ror = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 ror(u8 v) {
         const u8 in = static_cast<u8>(carry << 7);
         carry = v & 1;
         flags_of(v = static_cast<u8>(v >> 1 | in));
         return v;
-    };
-    auto inc = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 inc(u8 v) {
         flags_of(++v);
         return v;
-    };
-    auto dec = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 dec(u8 v) {
         flags_of(--v);
         return v;
-    };
-    auto slo = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 slo(u8 v) {
         v = asl(v);
         flags_of(a |= v);
         return v;
-    };
-    auto rla = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 rla(u8 v) {
         v = rol(v);
         flags_of(a &= v);
         return v;
-    };
-    auto sre = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 sre(u8 v) {
         v = lsr(v);
         flags_of(a ^= v);
         return v;
-    };
-    auto rra = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 rra(u8 v) {
         v = ror(v);
         adc(v);
         return v;
-    };
-    auto dcp = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 dcp(u8 v) {
         compare(a, --v);
         return v;
-    };
-    auto isc = [&](u8 v) WZ_INLINE -> u8 {
+    }
+    WZ_INLINE u8 isc(u8 v) {
         sbc(++v);
         return v;
-    };
+    }
+    template <Modify Op>
+    WZ_INLINE u8 apply(u8 v) {
+        switch (Op) {
+            case Modify::asl: return asl(v);
+            case Modify::lsr: return lsr(v);
+            case Modify::rol: return rol(v);
+            case Modify::ror: return ror(v);
+            case Modify::inc: return inc(v);
+            case Modify::dec: return dec(v);
+            case Modify::slo: return slo(v);
+            case Modify::rla: return rla(v);
+            case Modify::sre: return sre(v);
+            case Modify::rra: return rra(v);
+            case Modify::dcp: return dcp(v);
+            case Modify::isc: return isc(v);
+        }
+        __builtin_unreachable();
+    }
     // Read, write back unchanged, write the result.
-    auto modify = [&](u16 addr, int at, auto op) WZ_INLINE {
+    template <Modify Op>
+    WZ_INLINE void modify(u16 addr, int at) {
         if (__builtin_expect(addr < 0x2000, 1)) {
-            u8& cell = ram[addr & 0x7FF];
-            cell = op(cell);
+            ram[addr & 0x7FF] = apply<Op>(ram[addr & 0x7FF]);
             return;
         }
         const u8 v = read(addr, at);
         write(addr, v, at + 1);
-        write(addr, op(v), at + 2);
-    };
-    auto status = [&](u8 extra) WZ_INLINE -> u8 {
+        write(addr, apply<Op>(v), at + 2);
+    }
+    WZ_INLINE u8 status(u8 extra) const {
         return static_cast<u8>((negative & 0x80) | overflow | kUnused | rest | (zero ? 0 : kZero) | carry | extra);
-    };
-    auto set_status = [&](u8 v) WZ_INLINE {
+    }
+    WZ_INLINE void set_status(u8 v) {
         negative = v & kNegative;
         overflow = v & kOverflow;
         rest = v & (kInterrupt | kDecimal);
         zero = !(v & kZero);
         carry = v & kCarry;
-    };
+    }
     // SHA, SHX, SHY and TAS store a register ANDed with the high byte of the address plus one; when the index leaves
     // the page, that value also becomes the high byte of where it goes.
-    auto store_high = [&](u16 base, u8 index, u8 value, int at) WZ_INLINE {
+    WZ_INLINE void store_high(u16 base, u8 index, u8 value, int at) {
         u16 addr = indexed_write_address(base, index, at);
         value = static_cast<u8>(value & ((base >> 8) + 1));
         if ((base ^ addr) & 0xFF00) addr = static_cast<u16>((addr & 0xFF) | value << 8);
         write(addr, value, at + 1);
-    };
-    auto take_branch = [&](u8 offset) WZ_INLINE {
+    }
+    WZ_INLINE bool take_branch(u8 offset) {
         const u16 target = static_cast<u16>(pc + static_cast<i8>(offset));
         const bool crossed = (pc ^ target) & 0xFF00;
         clock += 3 + crossed;
@@ -222,11 +254,15 @@ void execute(Console& k) {
                 const u8* loop = prg + (target & 0x7FFF);
                 if (offset == 0xFD && (loop[0] == 0xCA || loop[0] == 0x88) && loop[1] == 0xD0) {
                     // DEX|DEY / BNE: count down all but the last turn.
-                    u8& counter = loop[0] == 0xCA ? x : y;
                     const i64 length = 5 + crossed, fit = (limit - 1 - clock) / length;
+                    const u8 counter = loop[0] == 0xCA ? x : y;
                     const i64 turns = fit < counter - 1 ? fit : counter - 1;
-                    counter = static_cast<u8>(counter - turns);
-                    flags_of(counter);
+                    const u8 left = static_cast<u8>(counter - turns);
+                    if (loop[0] == 0xCA)
+                        x = left;
+                    else
+                        y = left;
+                    flags_of(left);
                     clock += turns * length;
                 } else if (idle::polls_status(loop, offset)) {
                     const i64 length = (offset == 0xF9 ? 9 : 7) + crossed;
@@ -237,54 +273,65 @@ void execute(Console& k) {
         }
         pc = target;
         return crossed;
-    };
+    }
+};
+
+template <bool SkipIdle>
+void execute(Console& k) {
+    Machine& m = k.m;
+    if (m.jammed) {
+        if (m.clock < m.limit) m.clock = m.limit;
+        m.tail = Tail::NoPoll;
+        return;
+    }
+    Core<SkipIdle> c(k);
 
 #define OP(code) L_##code
 #define NEXT                                         \
     do {                                             \
-        if (__builtin_expect(clock >= limit, 0)) goto leave; \
-        goto* table[fetch(pc)];                      \
+        if (__builtin_expect(c.clock >= c.limit, 0)) goto leave; \
+        goto* table[c.fetch(c.pc)];                      \
     } while (0)
 #define DO(code, cycles, ...) \
     OP(code) : {              \
         __VA_ARGS__;          \
-        clock += (cycles);    \
+        c.clock += (cycles);    \
         NEXT;                 \
     }
-#define IMPLIED(code, ...) DO(code, 2, ++pc; __VA_ARGS__)
+#define IMPLIED(code, ...) DO(code, 2, ++c.pc; __VA_ARGS__)
 // One instruction in all eight read modes of the main group; `v` is the operand.
 #define READ_GROUP(imm, zp, zpx, abs, absx, absy, indx, indy, ...)       \
-    DO(imm, 2, const u8 v = byte(); __VA_ARGS__)                         \
-    DO(zp, 3, const u8 v = ram[byte()]; __VA_ARGS__)                     \
-    DO(zpx, 4, const u8 v = ram[zp_x()]; __VA_ARGS__)                    \
-    DO(abs, 4, const u8 v = read_abs(); __VA_ARGS__)                     \
-    DO(absx, 4, const u8 v = read_abs_x(); __VA_ARGS__)                  \
-    DO(absy, 4, const u8 v = read_abs_y(); __VA_ARGS__)                  \
-    DO(indx, 6, const u8 v = read_ind_x(); __VA_ARGS__)                  \
-    DO(indy, 5, const u8 v = read_ind_y(); __VA_ARGS__)
+    DO(imm, 2, const u8 v = c.byte(); __VA_ARGS__)                         \
+    DO(zp, 3, const u8 v = c.ram[c.byte()]; __VA_ARGS__)                     \
+    DO(zpx, 4, const u8 v = c.ram[c.zp_x()]; __VA_ARGS__)                    \
+    DO(abs, 4, const u8 v = c.read_abs(); __VA_ARGS__)                     \
+    DO(absx, 4, const u8 v = c.read_abs_x(); __VA_ARGS__)                  \
+    DO(absy, 4, const u8 v = c.read_abs_y(); __VA_ARGS__)                  \
+    DO(indx, 6, const u8 v = c.read_ind_x(); __VA_ARGS__)                  \
+    DO(indy, 5, const u8 v = c.read_ind_y(); __VA_ARGS__)
 // Read-modify-write in its four official modes.
 #define MODIFY_GROUP(zp, zpx, abs, absx, op)                             \
-    DO(zp, 5, u8& cell = ram[byte()]; cell = op(cell))                   \
-    DO(zpx, 6, u8& cell = ram[zp_x()]; cell = op(cell))                  \
-    DO(abs, 6, modify(word(), 3, op))                                    \
-    DO(absx, 7, modify(indexed_write_address(word(), x, 3), 4, op))
+    DO(zp, 5, const u8 at = c.byte(); c.ram[at] = c.template apply<Modify::op>(c.ram[at]))                   \
+    DO(zpx, 6, const u8 at = c.zp_x(); c.ram[at] = c.template apply<Modify::op>(c.ram[at]))                  \
+    DO(abs, 6, c.template modify<Modify::op>(c.word(), 3))                                    \
+    DO(absx, 7, c.template modify<Modify::op>(c.indexed_write_address(c.word(), c.x, 3), 4))
 #define MODIFY_GROUP_UNOFFICIAL(zp, zpx, abs, absx, absy, indx, indy, op) \
     MODIFY_GROUP(zp, zpx, abs, absx, op)                                  \
-    DO(absy, 7, modify(indexed_write_address(word(), y, 3), 4, op))       \
-    DO(indx, 8, modify(ind_x(), 5, op))                                   \
-    DO(indy, 8, modify(indexed_write_address(pointer(byte()), y, 4), 5, op))
+    DO(absy, 7, c.template modify<Modify::op>(c.indexed_write_address(c.word(), c.y, 3), 4))       \
+    DO(indx, 8, c.template modify<Modify::op>(c.ind_x(), 5))                                   \
+    DO(indy, 8, c.template modify<Modify::op>(c.indexed_write_address(c.pointer(c.byte()), c.y, 4), 5))
 #define BRANCH(code, condition)                                            \
     OP(code) : {                                                           \
-        const u8 offset = byte();                                          \
+        const u8 offset = c.byte();                                          \
         if (condition) {                                                   \
-            const bool crossed = take_branch(offset);                      \
-            if (__builtin_expect(clock >= limit, 0)) {                     \
-                if (!crossed) tail = Tail::TakenBranch;                    \
+            const bool crossed = c.take_branch(offset);                      \
+            if (__builtin_expect(c.clock >= c.limit, 0)) {                     \
+                if (!crossed) c.tail = Tail::TakenBranch;                    \
                 goto leave;                                                \
             }                                                              \
-            goto* table[fetch(pc)];                                        \
+            goto* table[c.fetch(c.pc)];                                        \
         }                                                                  \
-        clock += 2;                                                        \
+        c.clock += 2;                                                        \
         NEXT;                                                              \
     }
 
@@ -295,46 +342,46 @@ void execute(Console& k) {
     NEXT;
 
     // ---- loads, arithmetic, logic ----
-    READ_GROUP(A9, A5, B5, AD, BD, B9, A1, B1, flags_of(a = v))
-    READ_GROUP(09, 05, 15, 0D, 1D, 19, 01, 11, flags_of(a |= v))
-    READ_GROUP(29, 25, 35, 2D, 3D, 39, 21, 31, flags_of(a &= v))
-    READ_GROUP(49, 45, 55, 4D, 5D, 59, 41, 51, flags_of(a ^= v))
-    READ_GROUP(69, 65, 75, 6D, 7D, 79, 61, 71, adc(v))
-    READ_GROUP(E9, E5, F5, ED, FD, F9, E1, F1, sbc(v))
-    READ_GROUP(C9, C5, D5, CD, DD, D9, C1, D1, compare(a, v))
-    DO(A2, 2, flags_of(x = byte()))
-    DO(A6, 3, flags_of(x = ram[byte()]))
-    DO(B6, 4, flags_of(x = ram[zp_y()]))
-    DO(AE, 4, flags_of(x = read_abs()))
-    DO(BE, 4, flags_of(x = read_abs_y()))
-    DO(A0, 2, flags_of(y = byte()))
-    DO(A4, 3, flags_of(y = ram[byte()]))
-    DO(B4, 4, flags_of(y = ram[zp_x()]))
-    DO(AC, 4, flags_of(y = read_abs()))
-    DO(BC, 4, flags_of(y = read_abs_x()))
-    DO(E0, 2, compare(x, byte()))
-    DO(E4, 3, compare(x, ram[byte()]))
-    DO(EC, 4, compare(x, read_abs()))
-    DO(C0, 2, compare(y, byte()))
-    DO(C4, 3, compare(y, ram[byte()]))
-    DO(CC, 4, compare(y, read_abs()))
-    DO(24, 3, bit(ram[byte()]))
-    DO(2C, 4, bit(read_abs()))
+    READ_GROUP(A9, A5, B5, AD, BD, B9, A1, B1, c.flags_of(c.a = v))
+    READ_GROUP(09, 05, 15, 0D, 1D, 19, 01, 11, c.flags_of(c.a |= v))
+    READ_GROUP(29, 25, 35, 2D, 3D, 39, 21, 31, c.flags_of(c.a &= v))
+    READ_GROUP(49, 45, 55, 4D, 5D, 59, 41, 51, c.flags_of(c.a ^= v))
+    READ_GROUP(69, 65, 75, 6D, 7D, 79, 61, 71, c.adc(v))
+    READ_GROUP(E9, E5, F5, ED, FD, F9, E1, F1, c.sbc(v))
+    READ_GROUP(C9, C5, D5, CD, DD, D9, C1, D1, c.compare(c.a, v))
+    DO(A2, 2, c.flags_of(c.x = c.byte()))
+    DO(A6, 3, c.flags_of(c.x = c.ram[c.byte()]))
+    DO(B6, 4, c.flags_of(c.x = c.ram[c.zp_y()]))
+    DO(AE, 4, c.flags_of(c.x = c.read_abs()))
+    DO(BE, 4, c.flags_of(c.x = c.read_abs_y()))
+    DO(A0, 2, c.flags_of(c.y = c.byte()))
+    DO(A4, 3, c.flags_of(c.y = c.ram[c.byte()]))
+    DO(B4, 4, c.flags_of(c.y = c.ram[c.zp_x()]))
+    DO(AC, 4, c.flags_of(c.y = c.read_abs()))
+    DO(BC, 4, c.flags_of(c.y = c.read_abs_x()))
+    DO(E0, 2, c.compare(c.x, c.byte()))
+    DO(E4, 3, c.compare(c.x, c.ram[c.byte()]))
+    DO(EC, 4, c.compare(c.x, c.read_abs()))
+    DO(C0, 2, c.compare(c.y, c.byte()))
+    DO(C4, 3, c.compare(c.y, c.ram[c.byte()]))
+    DO(CC, 4, c.compare(c.y, c.read_abs()))
+    DO(24, 3, c.bit(c.ram[c.byte()]))
+    DO(2C, 4, c.bit(c.read_abs()))
 
     // ---- stores ----
-    DO(85, 3, ram[byte()] = a)
-    DO(95, 4, ram[zp_x()] = a)
-    DO(8D, 4, write(word(), a, 3))
-    DO(9D, 5, write(indexed_write_address(word(), x, 3), a, 4))
-    DO(99, 5, write(indexed_write_address(word(), y, 3), a, 4))
-    DO(81, 6, write(ind_x(), a, 5))
-    DO(91, 6, write(indexed_write_address(pointer(byte()), y, 4), a, 5))
-    DO(86, 3, ram[byte()] = x)
-    DO(96, 4, ram[zp_y()] = x)
-    DO(8E, 4, write(word(), x, 3))
-    DO(84, 3, ram[byte()] = y)
-    DO(94, 4, ram[zp_x()] = y)
-    DO(8C, 4, write(word(), y, 3))
+    DO(85, 3, c.ram[c.byte()] = c.a)
+    DO(95, 4, c.ram[c.zp_x()] = c.a)
+    DO(8D, 4, c.write(c.word(), c.a, 3))
+    DO(9D, 5, c.write(c.indexed_write_address(c.word(), c.x, 3), c.a, 4))
+    DO(99, 5, c.write(c.indexed_write_address(c.word(), c.y, 3), c.a, 4))
+    DO(81, 6, c.write(c.ind_x(), c.a, 5))
+    DO(91, 6, c.write(c.indexed_write_address(c.pointer(c.byte()), c.y, 4), c.a, 5))
+    DO(86, 3, c.ram[c.byte()] = c.x)
+    DO(96, 4, c.ram[c.zp_y()] = c.x)
+    DO(8E, 4, c.write(c.word(), c.x, 3))
+    DO(84, 3, c.ram[c.byte()] = c.y)
+    DO(94, 4, c.ram[c.zp_x()] = c.y)
+    DO(8C, 4, c.write(c.word(), c.y, 3))
 
     // ---- read, modify, write ----
     MODIFY_GROUP(06, 16, 0E, 1E, asl)
@@ -343,119 +390,119 @@ void execute(Console& k) {
     MODIFY_GROUP(66, 76, 6E, 7E, ror)
     MODIFY_GROUP(E6, F6, EE, FE, inc)
     MODIFY_GROUP(C6, D6, CE, DE, dec)
-    IMPLIED(0A, a = asl(a))
-    IMPLIED(4A, a = lsr(a))
-    IMPLIED(2A, a = rol(a))
-    IMPLIED(6A, a = ror(a))
+    IMPLIED(0A, c.a = c.asl(c.a))
+    IMPLIED(4A, c.a = c.lsr(c.a))
+    IMPLIED(2A, c.a = c.rol(c.a))
+    IMPLIED(6A, c.a = c.ror(c.a))
 
     // ---- registers and flags ----
-    IMPLIED(AA, flags_of(x = a))
-    IMPLIED(8A, flags_of(a = x))
-    IMPLIED(A8, flags_of(y = a))
-    IMPLIED(98, flags_of(a = y))
-    IMPLIED(BA, flags_of(x = s))
-    IMPLIED(9A, s = x)
-    IMPLIED(E8, flags_of(++x))
-    IMPLIED(C8, flags_of(++y))
-    IMPLIED(CA, flags_of(--x))
-    IMPLIED(88, flags_of(--y))
-    IMPLIED(18, carry = 0)
-    IMPLIED(38, carry = 1)
-    IMPLIED(B8, overflow = 0)
-    IMPLIED(D8, rest &= static_cast<u8>(~kDecimal))
-    IMPLIED(F8, rest |= kDecimal)
+    IMPLIED(AA, c.flags_of(c.x = c.a))
+    IMPLIED(8A, c.flags_of(c.a = c.x))
+    IMPLIED(A8, c.flags_of(c.y = c.a))
+    IMPLIED(98, c.flags_of(c.a = c.y))
+    IMPLIED(BA, c.flags_of(c.x = c.s))
+    IMPLIED(9A, c.s = c.x)
+    IMPLIED(E8, c.flags_of(++c.x))
+    IMPLIED(C8, c.flags_of(++c.y))
+    IMPLIED(CA, c.flags_of(--c.x))
+    IMPLIED(88, c.flags_of(--c.y))
+    IMPLIED(18, c.carry = 0)
+    IMPLIED(38, c.carry = 1)
+    IMPLIED(B8, c.overflow = 0)
+    IMPLIED(D8, c.rest &= static_cast<u8>(~kDecimal))
+    IMPLIED(F8, c.rest |= kDecimal)
     IMPLIED(EA, )
     OP(58) : {
-        m.tail_interrupt_disable = rest & kInterrupt;
-        rest &= static_cast<u8>(~kInterrupt);
+        m.tail_interrupt_disable = c.rest & kInterrupt;
+        c.rest &= static_cast<u8>(~kInterrupt);
         goto flag_changed;
     }
     OP(78) : {
-        m.tail_interrupt_disable = rest & kInterrupt;
-        rest |= kInterrupt;
+        m.tail_interrupt_disable = c.rest & kInterrupt;
+        c.rest |= kInterrupt;
         goto flag_changed;
     }
     flag_changed : {
-        ++pc;
-        clock += 2;
-        tail = Tail::FlagChange;
+        ++c.pc;
+        c.clock += 2;
+        c.tail = Tail::FlagChange;
         goto leave;
     }
 
     // ---- stack and jumps ----
-    DO(48, 3, ++pc; push(a))
-    DO(08, 3, ++pc; push(status(kBreak)))
-    DO(68, 4, ++pc; flags_of(a = pull()))
+    DO(48, 3, ++c.pc; c.push(c.a))
+    DO(08, 3, ++c.pc; c.push(c.status(kBreak)))
+    DO(68, 4, ++c.pc; c.flags_of(c.a = c.pull()))
     OP(28) : {
-        m.tail_interrupt_disable = rest & kInterrupt;
-        set_status(pull());
-        ++pc;
-        clock += 4;
-        tail = Tail::FlagChange;
+        m.tail_interrupt_disable = c.rest & kInterrupt;
+        c.set_status(c.pull());
+        ++c.pc;
+        c.clock += 4;
+        c.tail = Tail::FlagChange;
         goto leave;
     }
     OP(4C) : {
-        const u16 from = pc, to = word();
-        pc = to;
-        clock += 3;
+        const u16 from = c.pc, to = c.word();
+        c.pc = to;
+        c.clock += 3;
         if constexpr (SkipIdle)
-            if (to == from && clock < limit) clock += (limit - 1 - clock) / 3 * 3;
+            if (to == from && c.clock < c.limit) c.clock += (c.limit - 1 - c.clock) / 3 * 3;
         NEXT;
     }
     OP(6C) : {
-        const u16 at = word();
+        const u16 at = c.word();
         // The pointer's high byte comes from the same page.
-        const u8 lo = read(at, 3), hi = read(static_cast<u16>((at & 0xFF00) | ((at + 1) & 0xFF)), 4);
-        pc = static_cast<u16>(lo | hi << 8);
-        clock += 5;
+        const u8 lo = c.read(at, 3), hi = c.read(static_cast<u16>((at & 0xFF00) | ((at + 1) & 0xFF)), 4);
+        c.pc = static_cast<u16>(lo | hi << 8);
+        c.clock += 5;
         NEXT;
     }
     OP(20) : {
-        const u8 lo = fetch(static_cast<u16>(pc + 1));
-        const u16 back = static_cast<u16>(pc + 2);
-        push(static_cast<u8>(back >> 8));
-        push(static_cast<u8>(back));
-        pc = static_cast<u16>(lo | fetch(back) << 8);
-        clock += 6;
+        const u8 lo = c.fetch(static_cast<u16>(c.pc + 1));
+        const u16 back = static_cast<u16>(c.pc + 2);
+        c.push(static_cast<u8>(back >> 8));
+        c.push(static_cast<u8>(back));
+        c.pc = static_cast<u16>(lo | c.fetch(back) << 8);
+        c.clock += 6;
         NEXT;
     }
     OP(60) : {
-        const u8 lo = pull(), hi = pull();
-        pc = static_cast<u16>((lo | hi << 8) + 1);
-        clock += 6;
+        const u8 lo = c.pull(), hi = c.pull();
+        c.pc = static_cast<u16>((lo | hi << 8) + 1);
+        c.clock += 6;
         NEXT;
     }
     OP(40) : {
-        set_status(pull());
-        const u8 lo = pull(), hi = pull();
-        pc = static_cast<u16>(lo | hi << 8);
-        clock += 6;
+        c.set_status(c.pull());
+        const u8 lo = c.pull(), hi = c.pull();
+        c.pc = static_cast<u16>(lo | hi << 8);
+        c.clock += 6;
         goto leave;
     }
     OP(00) : {
-        const u16 back = static_cast<u16>(pc + 2);
-        push(static_cast<u8>(back >> 8));
-        push(static_cast<u8>(back));
+        const u16 back = static_cast<u16>(c.pc + 2);
+        c.push(static_cast<u8>(back >> 8));
+        c.push(static_cast<u8>(back));
         u16 vector = 0xFFFE;
-        if (m.nmi_sample <= clock + 3) {
+        if (m.nmi_sample <= c.clock + 3) {
             vector = 0xFFFA;
             m.nmi_sample = kNever;
         }
-        push(status(kBreak));
-        rest |= kInterrupt;
-        pc = static_cast<u16>(prg[vector & 0x7FFF] | prg[(vector + 1) & 0x7FFF] << 8);
-        clock += 7;
-        tail = Tail::NoPoll;
+        c.push(c.status(kBreak));
+        c.rest |= kInterrupt;
+        c.pc = static_cast<u16>(c.prg[vector & 0x7FFF] | c.prg[(vector + 1) & 0x7FFF] << 8);
+        c.clock += 7;
+        c.tail = Tail::NoPoll;
         goto leave;
     }
-    BRANCH(10, !(negative & 0x80))
-    BRANCH(30, negative & 0x80)
-    BRANCH(50, !overflow)
-    BRANCH(70, overflow)
-    BRANCH(90, !carry)
-    BRANCH(B0, carry)
-    BRANCH(D0, zero)
-    BRANCH(F0, !zero)
+    BRANCH(10, !(c.negative & 0x80))
+    BRANCH(30, c.negative & 0x80)
+    BRANCH(50, !c.overflow)
+    BRANCH(70, c.overflow)
+    BRANCH(90, !c.carry)
+    BRANCH(B0, c.carry)
+    BRANCH(D0, c.zero)
+    BRANCH(F0, !c.zero)
 
     // ---- unofficial ----
     MODIFY_GROUP_UNOFFICIAL(07, 17, 0F, 1F, 1B, 03, 13, slo)
@@ -464,82 +511,78 @@ void execute(Console& k) {
     MODIFY_GROUP_UNOFFICIAL(67, 77, 6F, 7F, 7B, 63, 73, rra)
     MODIFY_GROUP_UNOFFICIAL(C7, D7, CF, DF, DB, C3, D3, dcp)
     MODIFY_GROUP_UNOFFICIAL(E7, F7, EF, FF, FB, E3, F3, isc)
-    DO(A7, 3, flags_of(a = x = ram[byte()]))
-    DO(B7, 4, flags_of(a = x = ram[zp_y()]))
-    DO(AF, 4, flags_of(a = x = read_abs()))
-    DO(BF, 4, flags_of(a = x = read_abs_y()))
-    DO(A3, 6, flags_of(a = x = read_ind_x()))
-    DO(B3, 5, flags_of(a = x = read_ind_y()))
-    DO(87, 3, ram[byte()] = a & x)
-    DO(97, 4, ram[zp_y()] = a & x)
-    DO(8F, 4, write(word(), a & x, 3))
-    DO(83, 6, write(ind_x(), a & x, 5))
+    DO(A7, 3, c.flags_of(c.a = c.x = c.ram[c.byte()]))
+    DO(B7, 4, c.flags_of(c.a = c.x = c.ram[c.zp_y()]))
+    DO(AF, 4, c.flags_of(c.a = c.x = c.read_abs()))
+    DO(BF, 4, c.flags_of(c.a = c.x = c.read_abs_y()))
+    DO(A3, 6, c.flags_of(c.a = c.x = c.read_ind_x()))
+    DO(B3, 5, c.flags_of(c.a = c.x = c.read_ind_y()))
+    DO(87, 3, c.ram[c.byte()] = c.a & c.x)
+    DO(97, 4, c.ram[c.zp_y()] = c.a & c.x)
+    DO(8F, 4, c.write(c.word(), c.a & c.x, 3))
+    DO(83, 6, c.write(c.ind_x(), c.a & c.x, 5))
     OP(0B) : OP(2B) : {
-        flags_of(a &= byte());
-        carry = a >> 7;
-        clock += 2;
+        c.flags_of(c.a &= c.byte());
+        c.carry = c.a >> 7;
+        c.clock += 2;
         NEXT;
     }
-    DO(4B, 2, a &= byte(); a = lsr(a))
+    DO(4B, 2, c.a &= c.byte(); c.a = c.lsr(c.a))
     DO(6B, 2, {
-        a = static_cast<u8>((a & byte()) >> 1 | carry << 7);
-        flags_of(a);
-        carry = a >> 6 & 1;
-        overflow = ((a >> 6 ^ a >> 5) & 1) ? kOverflow : 0;
+        c.a = static_cast<u8>((c.a & c.byte()) >> 1 | c.carry << 7);
+        c.flags_of(c.a);
+        c.carry = c.a >> 6 & 1;
+        c.overflow = ((c.a >> 6 ^ c.a >> 5) & 1) ? kOverflow : 0;
     })
-    DO(8B, 2, flags_of(a = static_cast<u8>((a | 0xEE) & x & byte())))
-    DO(AB, 2, flags_of(a = x = byte()))
+    DO(8B, 2, c.flags_of(c.a = static_cast<u8>((c.a | 0xEE) & c.x & c.byte())))
+    DO(AB, 2, c.flags_of(c.a = c.x = c.byte()))
     DO(CB, 2, {
-        const int difference = (a & x) - byte();
-        carry = difference >= 0;
-        flags_of(x = static_cast<u8>(difference));
+        const int difference = (c.a & c.x) - c.byte();
+        c.carry = difference >= 0;
+        c.flags_of(c.x = static_cast<u8>(difference));
     })
-    DO(EB, 2, sbc(byte()))
-    DO(9C, 5, store_high(word(), x, y, 3))
-    DO(9E, 5, store_high(word(), y, x, 3))
-    DO(9F, 5, store_high(word(), y, a & x, 3))
-    DO(93, 6, store_high(pointer(byte()), y, a & x, 4))
-    DO(9B, 5, s = a & x; store_high(word(), y, s, 3))
-    DO(BB, 4, flags_of(a = x = s = s & read_abs_y()))
+    DO(EB, 2, c.sbc(c.byte()))
+    DO(9C, 5, c.store_high(c.word(), c.x, c.y, 3))
+    DO(9E, 5, c.store_high(c.word(), c.y, c.x, 3))
+    DO(9F, 5, c.store_high(c.word(), c.y, c.a & c.x, 3))
+    DO(93, 6, c.store_high(c.pointer(c.byte()), c.y, c.a & c.x, 4))
+    DO(9B, 5, c.s = c.a & c.x; c.store_high(c.word(), c.y, c.s, 3))
+    DO(BB, 4, c.flags_of(c.a = c.x = c.s = c.s & c.read_abs_y()))
     OP(1A) : OP(3A) : OP(5A) : OP(7A) : OP(DA) : OP(FA) : {
-        ++pc;
-        clock += 2;
+        ++c.pc;
+        c.clock += 2;
         NEXT;
     }
     OP(80) : OP(82) : OP(89) : OP(C2) : OP(E2) : {
-        byte();
-        clock += 2;
+        c.byte();
+        c.clock += 2;
         NEXT;
     }
     OP(04) : OP(44) : OP(64) : {
-        byte();
-        clock += 3;
+        c.byte();
+        c.clock += 3;
         NEXT;
     }
     OP(14) : OP(34) : OP(54) : OP(74) : OP(D4) : OP(F4) : {
-        byte();
-        clock += 4;
+        c.byte();
+        c.clock += 4;
         NEXT;
     }
-    DO(0C, 4, read_abs())
+    DO(0C, 4, c.read_abs())
     OP(1C) : OP(3C) : OP(5C) : OP(7C) : OP(DC) : OP(FC) : {
-        read_abs_x();
-        clock += 4;
+        c.read_abs_x();
+        c.clock += 4;
         NEXT;
     }
     OP(02) : OP(12) : OP(22) : OP(32) : OP(42) : OP(52) : OP(62) : OP(72) : OP(92) : OP(B2) : OP(D2) : OP(F2) : {
         m.jammed = 1;
-        clock = clock < limit ? limit : clock + 1;
-        tail = Tail::NoPoll;
+        c.clock = c.clock < c.limit ? c.limit : c.clock + 1;
+        c.tail = Tail::NoPoll;
         goto leave;
     }
 
 leave:
-    m.clock = clock;
-    m.pc = pc;
-    m.a = a, m.x = x, m.y = y, m.s = s;
-    m.p = status(0);
-    m.tail = tail;
+    c.store();
 }
 
 template void execute<true>(Console&);
