@@ -20,6 +20,8 @@ from warpzone.errors import CheckpointError
 
 SCHEMA_VERSION = 1
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
+STEP_SOURCE = "reconstructed_step_source"
+"""Where a sidecar says that its `global_step` was computed afterwards, and how."""
 
 Json = dict[str, Any]
 
@@ -132,7 +134,7 @@ def find_setting(document: Json, name: str) -> int | None:
 
 def _from_seed_layout(document: Json) -> Json:
     counts = step_counts(document)
-    known = {"global_step", "global_update", "save_state", "config", "reconstructed_step_source"}
+    known = {"global_step", "global_update", "save_state", "config", STEP_SOURCE}
     config = document.get("config")
     settings = {key: value for key, value in document.items() if key not in known}
     return {
@@ -140,7 +142,7 @@ def _from_seed_layout(document: Json) -> Json:
         "global_step": counts.get("global_step", 0),
         "global_update": counts.get("global_update", 0),
         "config": config if isinstance(config, dict) else settings,
-        "extra": {key: document[key] for key in ("reconstructed_step_source",) if key in document},
+        "extra": {key: document[key] for key in (STEP_SOURCE,) if key in document},
     }
 
 
@@ -201,7 +203,7 @@ def _from_json(document: Json, name: str) -> Description:
         save_index=count("save_index"),
         created_unix_s=get("created_unix_s", (int, float), 0.0),
         versions=_mapping(get("versions", dict, {}), (str,), f"{name}: versions"),
-        extra=get("extra", dict, {}),
+        extra={**{k: document[k] for k in (STEP_SOURCE,) if k in document}, **get("extra", dict, {})},
     )
     return Description(meta, _digest(get("file", (dict, type(None)), None), name))
 

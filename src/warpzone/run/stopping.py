@@ -14,10 +14,11 @@ Exit codes of the command line:
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
@@ -104,6 +105,23 @@ class StopFlag:
             _interrupt_waiting = True
         else:
             raise KeyboardInterrupt
+
+
+def stop_on_stall(stop: StopFlag) -> Callable[[int], None]:
+    """For `--on-stall stop`: asks for a stop when a stall is seen, and ends the process if it is still there
+    later.
+
+    The training thread is then beyond reach, and with it what it learned since the last `latest`.
+    """
+
+    def stalled(alarm: int) -> None:
+        if alarm == 1:
+            stop.request("stall")
+        else:
+            _say("[train][warn] stalled and does not stop: ending the process; the last `latest` is sound")
+            os._exit(EXIT_STALLED)
+
+    return stalled
 
 
 def _say(line: str) -> None:

@@ -1,0 +1,205 @@
+"""`warpzone checkpoints list|inspect|backfill|prune`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from warpzone.errors import CheckpointError, ConfigError
+from warpzone.run.backfill import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
+from warpzone.run.checkpoints import checkpoint_path, load_checkpoint, prune, read_meta
+from warpzone.run.resume import best_checkpoint
+from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
+
+
+@dataclass(frozen=True)
+class List:
+    """Show the checkpoints of runs, and whether each is whole."""
+
+    paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
+    """Runs, or folders that hold runs."""
+    verify: bool = True
+    """Read every file and compare its digest; without it only the sidecars are read."""
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Show what a checkpoint is and holds. Nothing in it is executed."""
+
+    path: tyro.conf.Positional[Path]
+    """A checkpoint, or a run for its best one."""
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """Repair sidecars that say global_step 0 after many updates; the originals stay as .bak."""
+
+    paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
+    """Sidecars, or folders to search for them."""
+    assume_rollout_steps: int = SEED_ROLLOUT_STEPS
+    """Rollout length where a sidecar has none."""
+    check: bool = False
+    """Change nothing and exit with status 1 if something needs repair."""
+    dry_run: bool = False
+    """Show what would be changed and change nothing."""
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Delete all but the newest numbered checkpoints of runs; `latest` and `best` always stay."""
+
+    paths: tyro.conf.Positional[tuple[Path, ...]]
+    """Runs, or folders that hold runs."""
+    keep: int = 5
+    """Numbered checkpoints kept per run."""
+    dry_run: bool = False
+    """Show what would be deleted and delete nothing."""
+
+
+Config = (
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    | Annotated[Backfill, tyro.conf.subcommand("backfill")]
+    | Annotated[Prune, tyro.conf.subcommand("prune")]
+)
+
+
+def run(argv: list[str]) -> int:
+    """Parse and do; the exit code."""
+    return main(tyro.cli(Config, args=argv, prog="warpzone checkpoints"))
+
+
+def main(args: List | Inspect | Backfill | Prune) -> int:
+    if isinstance(args, List):
+        return _list(args)
+    if isinstance(args, Inspect):
+        return _inspect(args)
+    if isinstance(args, Backfill):
+        return _backfill(args)
+    return _prune(args)
+
+
+def _list(args: List) -> int:
+    rows: list[tuple[str, ...]] = [("checkpoint", "update", "step", "cleared", "MB", "saved", "state")]
+    rows += [_row(path, args.verify) for folder in _checkpoint_folders(args.paths) for path in _files(folder)]
+    if len(rows) == 1:
+        print(f"no checkpoints below {', '.join(map(str, args.paths))}")
+        return EXIT_OK
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if 0 < column < 5 else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
+    return EXIT_OK
+
+
+def _row(path: Path, verify: bool) -> tuple[str, ...]:
+    try:
+        meta = read_meta(path, verify=verify)
+    except CheckpointError as error:
+        return (str(path), "-", "-", "-", _megabytes(path), "-", str(error).replace(str(path), "it"))
+    rate = meta.clear_rate_mean
+    saved = (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(meta.created_unix_s)) if meta.created_unix_s else "-"
+    )
+    cleared = "-" if rate is None else f"{100 * rate:.0f}%"
+    state = "sound" if verify else "not verified"
+    return (
+        str(path),
+        str(meta.global_update),
+        str(meta.global_step),
+        cleared,
+        _megabytes(path),
+        saved,
+        state,
+    )
+
+
+def _megabytes(path: Path) -> str:
+    return f"{path.stat().st_size / 1e6:.1f}"
+
+
+def _inspect(args: Inspect) -> int:
+    path = best_checkpoint(args.path) if args.path.is_dir() else checkpoint_path(args.path)
+    checkpoint = load_checkpoint(path)
+    tensors = list(_leaves(checkpoint.state, ""))
+    numbers = sum(count for *_, count in tensors)
+    if args.as_json:
+        held = {name: shape for name, shape, _ in tensors}
+        print(json.dumps({"path": str(path), **asdict(checkpoint.meta), "holds": held}, indent=2))
+        return EXIT_OK
+    print(f"{path}: sound, {path.stat().st_size} bytes, {len(tensors)} arrays with {numbers} numbers")
+    for name, value in asdict(checkpoint.meta).items():
+        print(f"  {name}: {json.dumps(value)}")
+    for name, shape, _ in tensors:
+        print(f"  {name} {shape}")
+    return EXIT_OK
+
+
+def _leaves(tree: Any, name: str) -> Iterator[tuple[str, list[int], int]]:
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _leaves(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(tree, list | tuple):
+        for number, value in enumerate(tree):
+            yield from _leaves(value, f"{name}[{number}]")
+    elif hasattr(tree, "shape"):
+        shape = [int(n) for n in tree.shape]
+        size = 1
+        for n in shape:
+            size *= n
+        yield name or "state", shape, size
+
+
+def _backfill(args: Backfill) -> int:
+    if args.assume_rollout_steps < 1:
+        raise ConfigError("--assume-rollout-steps is at least 1")
+    repairs = [
+        repair
+        for path in _existing(args.paths)
+        for repair in find_repairs(path, assume_rollout_steps=args.assume_rollout_steps)
+    ]
+    changing = not (args.check or args.dry_run)
+    for repair in repairs:
+        print(repair)
+        if changing and repair.global_step is not None:
+            apply_repair(repair)
+    impossible = sum(repair.global_step is None for repair in repairs)
+    done = "repaired" if changing else "need repair"
+    print(f"[migrate] {len(repairs) - impossible} {done}, {impossible} cannot be repaired")
+    return EXIT_FAILED if args.check and repairs else EXIT_OK
+
+
+def _prune(args: Prune) -> int:
+    if args.keep < 1:
+        raise ConfigError("--keep is at least 1 here; delete a run's folder to be rid of all its checkpoints")
+    for folder in _checkpoint_folders(args.paths):
+        for path in prune(folder, args.keep, dry_run=args.dry_run):
+            print(f"{'would delete' if args.dry_run else 'deleted'} {path}")
+    return EXIT_OK
+
+
+def _existing(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    for path in paths:
+        if not path.exists():
+            raise CheckpointError(f"{path} does not exist; give a run, a folder of runs or a checkpoint")
+    return paths
+
+
+def _checkpoint_folders(paths: tuple[Path, ...]) -> list[Path]:
+    """The folders at or below `paths` that hold checkpoint files."""
+    return sorted({file.parent for path in _existing(paths) for file in path.rglob("*.pt")})
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.pt") if not path.name.startswith("."))

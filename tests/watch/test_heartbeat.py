@@ -1,0 +1,86 @@
+"""A run shows that it lives; one that does not is named, with the stacks of all its threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warpzone.watch.heartbeat import Heartbeat
+from warpzone.watch.jsonl import read_records
+from warpzone.watch.stacks import format_stacks, native_threads
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_records_have_phase_progress_and_health(tmp_path: Path) -> None:
+    path = tmp_path / "heartbeat.jsonl"
+    heartbeat = Heartbeat(path, interval_s=0.02, timeout_s=60)
+    heartbeat.beat("rollout", progress=0.25, update=7)
+    wait_until(lambda: any(r["phase"] == "rollout" for r in read_records(path)))
+    with heartbeat.phase("learn"):
+        pass
+    heartbeat.close("interrupt")
+    records = list(read_records(path))
+    rollout = next(r for r in records if r["phase"] == "rollout")
+    assert rollout["progress"] == 0.25
+    assert rollout["update"] == 7
+    assert rollout["rss_mb"] > 1
+    assert rollout["threads"] >= 2
+    assert records[-1]["phase"] == "interrupt"
+    assert not any(r["stalled"] for r in records)
+
+
+def test_a_stall_names_the_phase_and_dumps_all_stacks_a_few_times_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alarms: list[int] = []
+    heartbeat = Heartbeat(
+        tmp_path / "heartbeat.jsonl", interval_s=0.01, timeout_s=0.1, on_stall=alarms.append
+    )
+
+    def hang_in_the_emulator(release: threading.Event) -> None:
+        release.wait()
+
+    release = threading.Event()
+    hanging = threading.Thread(target=hang_in_the_emulator, args=(release,), name="collector")
+    hanging.start()
+    heartbeat.beat("rollout")
+    wait_until(lambda: len(alarms) >= 2)
+    heartbeat.beat("rollout")
+    release.set()
+    hanging.join()
+    wait_until(lambda: "going on" in capsys.readouterr().out or not heartbeat._alarms)
+    heartbeat.close()
+    assert alarms[:2] == [1, 2]
+    dumps = sorted((tmp_path / "diagnostics").glob("stall_2*.log"))
+    assert 1 <= len(dumps) <= 4
+    text = dumps[0].read_text()
+    assert "phase 'rollout'" in text
+    assert "hang_in_the_emulator" in text
+    assert "thread collector" in text
+
+
+def test_a_timeout_of_zero_never_alarms(tmp_path: Path) -> None:
+    heartbeat = Heartbeat(tmp_path / "heartbeat.jsonl", interval_s=0.01, timeout_s=0)
+    time.sleep(0.05)
+    heartbeat.close()
+    heartbeat.close()
+    assert not (tmp_path / "diagnostics").exists()
+
+
+def test_stacks_show_this_function_and_native_threads() -> None:
+    page = format_stacks("because")
+    assert "because" in page
+    assert "test_stacks_show_this_function_and_native_threads" in page
+    if Path("/proc/self/task").exists():
+        assert len(native_threads()) >= 1
+        assert "native threads" in page
