@@ -34,9 +34,7 @@ from warpzone.watch.durable import FILES, Files, pending_file, remove_abandoned,
 
 _STEP_NAME = re.compile(r"^step_(\d+)$")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-# A reader can meet a writer between two renames; by the second look the pair fits again.
-_READ_ATTEMPTS = 5
-_READ_PAUSE_S = 0.02
+_READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -256,15 +254,20 @@ class _verified:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> tuple[IO[bytes], Description]:
-        for attempt in range(_READ_ATTEMPTS):
+        seen: tuple[object, ...] = ()
+        for _ in range(_READ_ATTEMPTS):
             descriptions = _read_sidecar(self._path)
             self._file = _open_inside_folder(self._path, f"checkpoint {self._path}")
             described = _match(self._file, descriptions)
             if described is not None:
                 return self._file, described
+            # A pair that a writer is replacing fits at the next look; one that stays as it is never will.
+            found = os.fstat(self._file.fileno())
+            now_seen = (descriptions, found.st_ino, found.st_mtime_ns)
             self._file.close()
-            if attempt + 1 < _READ_ATTEMPTS:
-                time.sleep(_READ_PAUSE_S)
+            if now_seen == seen:
+                break
+            seen = now_seen
         raise CheckpointError(
             f"{self._path} is damaged: it does not match the digest in its sidecar; choose another checkpoint"
         )
