@@ -1,0 +1,68 @@
+"""`warpzone export RUN`: the metrics of a run as one table."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from warpzone.errors import ConfigError
+from warpzone.run.stopping import EXIT_OK
+from warpzone.watch.durable import write_durably
+from warpzone.watch.metrics import METRICS_FILE, read_metrics
+from warpzone.watch.tables import write_csv, write_parquet
+
+
+@dataclass(frozen=True)
+class Config:
+    """Write the whole history of a run's metrics, rotated files included, as Parquet or CSV."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder, or its name below --runs-dir."""
+    format: Literal["parquet", "csv"] = "parquet"
+    """Kind of file to write."""
+    out: Path | None = None
+    """File to write; by default `metrics/history.<format>` in the run's folder."""
+    runs_dir: Path = Path("runs")
+    """Where runs are, for a run given by its name."""
+    dry_run: bool = False
+    """Say what would be written and write nothing."""
+
+
+def run(argv: list[str]) -> int:
+    """Parse and do; the exit code."""
+    return main(tyro.cli(Config, args=argv, prog="warpzone export"))
+
+
+def main(args: Config) -> int:
+    folder = run_folder(args.run, args.runs_dir)
+    records = read_metrics(folder)
+    if not records:
+        raise ConfigError(f"{folder / METRICS_FILE} has no records; choose a run that has logged something")
+    out = args.out or folder / "metrics" / f"history.{args.format}"
+    if args.dry_run:
+        print(f"would write {len(records)} records to {out}")
+        return EXIT_OK
+    try:
+        if args.format == "parquet":
+            write_parquet(records, out)
+        else:
+            text = io.StringIO()
+            write_csv(records, text)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(out, text.getvalue().encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
+    print(f"wrote {len(records)} records to {out}")
+    return EXIT_OK
+
+
+def run_folder(run: Path, runs_dir: Path) -> Path:
+    """The folder of a run given as a path or a name."""
+    for folder in (run, runs_dir / run):
+        if (folder / METRICS_FILE).exists():
+            return folder
+    raise ConfigError(f"{run} is not a run: there is no {METRICS_FILE} in it or in {runs_dir / run}")

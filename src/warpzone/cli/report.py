@@ -1,0 +1,54 @@
+"""`warpzone report RUN...`: one HTML page with curves, clear rates, throughput and videos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from warpzone.cli.export import run_folder
+from warpzone.errors import ConfigError
+from warpzone.run.stopping import EXIT_OK
+
+
+@dataclass(frozen=True)
+class Config:
+    """Write a self-contained HTML page about one run, or about several laid over each other."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Folders of runs, or their names below --runs-dir."""
+    out: Path | None = None
+    """Page to write; by default `report.html` in the first run's folder. The charts go beside it as PNG
+    files.
+    """
+    runs_dir: Path = Path("runs")
+    """Where runs are, for a run given by its name."""
+    inline_video_mb: float = 4.0
+    """Videos up to this size are put into the page, larger ones are linked."""
+    dry_run: bool = False
+    """Say what would be written and write nothing."""
+
+
+def run(argv: list[str]) -> int:
+    """Parse and do; the exit code."""
+    return main(tyro.cli(Config, args=argv, prog="warpzone report"))
+
+
+def main(args: Config) -> int:
+    if not args.runs:
+        raise ConfigError("name at least one run to report on")
+    folders = [run_folder(one, args.runs_dir) for one in args.runs]
+    out = args.out or folders[0] / "report.html"
+    if args.dry_run:
+        print(f"would write {out} about {', '.join(map(str, folders))}")
+        return EXIT_OK
+    # matplotlib takes a second to load, which the help text need not wait for.
+    from warpzone.watch.report import write_report
+
+    try:
+        written = write_report(folders, out, inline_video_bytes=int(args.inline_video_mb * 2**20))
+    except OSError as error:
+        raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
+    print(f"wrote {out} and {len(written) - 1} charts in {out.with_suffix('')}")
+    return EXIT_OK
