@@ -14,7 +14,7 @@ from warpzone.watch.jsonl import JsonLines, plain, read_records, without_rewound
 
 
 def test_eight_threads_interleave_no_line(tmp_path: Path) -> None:
-    threads, each = 8, 1500
+    threads, each = 8, 12_500
     lines = JsonLines(tmp_path / "m.jsonl")
 
     def write(thread: int) -> None:

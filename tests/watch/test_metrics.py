@@ -119,6 +119,7 @@ def test_clear_rates_are_counted_per_stage_over_the_window(tmp_path: Path) -> No
     log.add(episode("1-2"), update=9, global_step=9, elapsed_s=99)
     summary = log.summary()
     assert summary["clear_rate"] == {"1-1": 0.75, "1-2": 0.0}
+    assert log.clear_rates(min_episodes=2) == {"1-1": 0.75}
     assert summary["clear_rate_mean"] == 0.375
     assert summary["time_to_first_flag"] == 4.0
     assert summary["recent_return_p50"] == 3.5

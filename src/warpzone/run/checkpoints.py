@@ -213,7 +213,8 @@ class CheckpointKeeper:
         self._save_index += 1
         meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
         rate = meta.clear_rate_mean
-        is_best = rate is not None and rate > (self._best or 0.0)
+        # Of equals the later one: it has held the rate for longer.
+        is_best = rate is not None and rate > 0 and rate >= (self._best or 0.0)
         saved = [
             save_checkpoint(self.folder, name, state, meta, files=self._files)
             for name in names + ["best"] * is_best

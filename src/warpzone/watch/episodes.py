@@ -44,10 +44,15 @@ class EpisodeLog:
         counts = {"timestamp": time.time(), "update": update, "global_step": global_step, "episode": episode}
         self._lines.write({**counts, **record})
 
-    def clear_rates(self) -> dict[str, float]:
-        """Share of the last episodes of each stage that reached the flag."""
+    def clear_rates(self, *, min_episodes: int = 1) -> dict[str, float]:
+        """Share of the last episodes of each stage that reached the flag.
+
+        Stages with fewer than `min_episodes` are left out: one lucky episode is no reason to call a
+        checkpoint best.
+        """
         with self._lock:
-            return {stage: sum(seen) / len(seen) for stage, seen in sorted(self._cleared.items())}
+            enough = {stage: seen for stage, seen in self._cleared.items() if len(seen) >= min_episodes}
+            return {stage: sum(seen) / len(seen) for stage, seen in sorted(enough.items())}
 
     def summary(self) -> dict[str, Any]:
         """The metric fields that come from episodes."""

@@ -113,11 +113,13 @@ class JsonLines:
             self._compressors = [*(t for t in self._compressors if t.is_alive()), thread]
 
 
-def read_records(path: Path) -> Iterator[Record]:
-    """All records, rotated files first. Lines that are not a JSON object, as a crash leaves them, are
-    skipped.
+def read_records(path: Path, *, rotated_files: int | None = None) -> Iterator[Record]:
+    """All records, rotated files (at most the newest `rotated_files`) first.
+
+    Lines that are not a JSON object, as a crash leaves them, are skipped.
     """
-    for number in sorted({number for number, _ in _rotated(path)}):
+    numbers = sorted({number for number, _ in _rotated(path)}, reverse=True)[:rotated_files]
+    for number in reversed(numbers):
         with _open_rotated(path, number) as file:
             yield from _parse(file)
     with suppress(FileNotFoundError), path.open("rb") as file:

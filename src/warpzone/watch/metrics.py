@@ -36,7 +36,9 @@ class MetricsWriter:
         self._lines = JsonLines(run_folder / METRICS_FILE, rotate_bytes=rotate_bytes)
         self._sinks = tuple(sinks)
         self._parquet = run_folder / LATEST_PARQUET
-        self._recent: deque[Record] = deque(read_metrics(run_folder)[-LATEST_RECORDS:], maxlen=LATEST_RECORDS)
+        # A file that was rotated holds more than `latest.parquet` shows, so older ones need not be read.
+        earlier = read_records(run_folder / METRICS_FILE, rotated_files=1)
+        self._recent: deque[Record] = deque(earlier, maxlen=LATEST_RECORDS)
         self._lock = threading.Lock()
         self._next_parquet_s = 0.0
         self._has_warned = False
