@@ -51,18 +51,24 @@ template <int Step, class Body>
 }
 
 void load_plane(const std::uint8_t* const planes[kTile], int pixels, float* tile) {
+    static_assert(kTile == 16);
     constexpr float kScale = 1.0f / 255.0f;
-    int j = 0;
-    for (; j + 16 <= pixels; j += 16) {
-        Bytes16 block[16];
-        for (int i = 0; i < kTile; ++i) std::memcpy(&block[i], planes[i] + j, 16);
-        transpose_bytes(block);
-        std::uint8_t bytes[16 * kTile];
-        std::memcpy(bytes, block, sizeof bytes);
-        for (int i = 0; i < 16 * kTile; ++i) tile[j * kTile + i] = static_cast<float>(bytes[i]) * kScale;
+    int first = 0;
+    for (; first + kVectorBytes <= pixels; first += kVectorBytes) {
+        Bytes rows[kTile];
+        for (int i = 0; i < kTile; ++i) std::memcpy(&rows[i], planes[i] + first, sizeof(Bytes));
+        transpose_blocks(rows);
+        // Row j now holds pixels j, j + 16, ... of all samples.
+        alignas(kVectorBytes) std::uint8_t bytes[16][kVectorBytes];
+        std::memcpy(bytes, rows, sizeof bytes);
+        for (int block = 0; block < kVectorBytes / 16; ++block) {
+            float* to = tile + (first + block * 16) * kTile;
+            for (int j = 0; j < 16; ++j) widen(bytes[j] + block * 16, kScale, to + j * kTile);
+        }
     }
-    for (; j < pixels; ++j)
-        for (int i = 0; i < kTile; ++i) tile[j * kTile + i] = static_cast<float>(planes[i][j]) * kScale;
+    for (; first < pixels; ++first)
+        for (int i = 0; i < kTile; ++i)
+            tile[first * kTile + i] = static_cast<float>(planes[i][first]) * kScale;
 }
 
 void pack(const float* weights, int inputs, int outputs_left, int block, int begin, int end, float* packed) {

@@ -58,7 +58,7 @@ Net::Net(const NetShape& shape, int threads, const std::string& kernels)
         const int out_width = (width - conv.kernel) / conv.stride + 1;
         for (int y = 0; y < out_height; ++y)
             for (int x = 0; x < out_width; ++x) origins.push_back((y * width + x) * conv.stride * kTile);
-        stages_.push_back({.size = std::int64_t{channels} * height * width * kTile, .kept = false});
+        add_stage(std::int64_t{channels} * height * width);
         add_layer(conv.channels, true, std::move(taps), std::move(origins));
         const std::string name = "conv" + std::to_string(layers_.size() - 1);
         parameters_.push_back(
@@ -70,7 +70,7 @@ Net::Net(const NetShape& shape, int threads, const std::string& kernels)
     const auto add_dense = [&](int outputs, bool relu) {
         std::vector<std::int32_t> taps(static_cast<std::size_t>(features));
         for (int k = 0; k < features; ++k) taps[static_cast<std::size_t>(k)] = k * kTile;
-        stages_.push_back({.size = std::int64_t{features} * kTile, .kept = true});
+        add_stage(features);
         add_layer(outputs, relu, std::move(taps), {0});
     };
     for (std::size_t i = 0; i < shape.hidden.size(); ++i) {
@@ -87,11 +87,11 @@ Net::Net(const NetShape& shape, int threads, const std::string& kernels)
     parameters_.push_back({"value.weight", heads.weights + actions * features, {value_heads, features}});
     parameters_.push_back({"logits.bias", heads.bias, {actions}});
     parameters_.push_back({"value.bias", heads.bias + actions, {value_heads}});
-    stages_.push_back({.size = (actions + value_heads) * kTile, .kept = true});
+    add_stage(actions + value_heads);
 
-    // Convolutions that end in one position are summed over tiles like dense layers: keep what they read.
+    // Weight gradients over tiles need what went into the layer and what came back from all of them.
     for (std::size_t l = 0; l < layers_.size(); ++l)
-        if (layers_[l].partial < 0) stages_[l].kept = stages_[l + 1].kept = true;
+        if (layers_[l].partial < 0) stages_[l].values.kept = stages_[l + 1].gradients.kept = true;
 
     for (AlignedFloats* buffer : {&weights_, &gradient_, &first_moment_, &second_moment_})
         buffer->reset(
@@ -140,6 +140,13 @@ void Net::add_layer(int outputs, bool relu, std::vector<std::int32_t> taps,
     layers_.push_back(std::move(layer));  // moving keeps the arrays that the view points to
 }
 
+void Net::add_stage(std::int64_t size) {
+    // An odd number of cache lines from tile to tile: the same value of all tiles, read one after the other,
+    // must not fall into the same set of the cache.
+    const std::int64_t stride = (size | 1) * kTile;
+    stages_.push_back({.size = size * kTile, .values = {.stride = stride}, .gradients = {.stride = stride}});
+}
+
 void Net::plan_rectangles() {
     // Gradients of dense layers: as many outputs as fit the first-level cache for a minibatch of 256.
     constexpr int kGradientOutputs = 32, kGradientInputs = 64, kStepInputs = 512;
@@ -162,26 +169,15 @@ void Net::plan_rectangles() {
 void Net::reserve_tiles(int tiles) {
     if (tiles <= reserved_tiles_) return;
     const auto count = static_cast<std::size_t>(tiles);
-    for (Stage& stage : stages_) {
-        const std::size_t slots = stage.kept ? count : static_cast<std::size_t>(workers_.count());
-        const std::size_t size = static_cast<std::size_t>(stage.size);
-        if (stage.values.size() == slots * size) continue;
-        stage.values.reset(slots * size);
-        stage.gradients.reset(slots * size);
-    }
+    for (Stage& stage : stages_)
+        for (Tiles* of : {&stage.values, &stage.gradients}) {
+            const std::size_t slots = of->kept ? count : static_cast<std::size_t>(workers_.count());
+            const std::size_t size = slots * static_cast<std::size_t>(of->stride);
+            if (of->floats.size() != size) of->floats.reset(size);
+        }
     partials_.reset(count * static_cast<std::size_t>(partial_size_));
     tile_stats_.resize(count);
     reserved_tiles_ = tiles;
-}
-
-float* Net::values(int stage, int tile, int worker) {
-    Stage& s = stages_[static_cast<std::size_t>(stage)];
-    return s.values.data() + (s.kept ? tile : worker) * s.size;
-}
-
-float* Net::gradients(int stage, int tile, int worker) {
-    Stage& s = stages_[static_cast<std::size_t>(stage)];
-    return s.gradients.data() + (s.kept ? tile : worker) * s.size;
 }
 
 void Net::pack(const Rectangle& r) {
@@ -227,14 +223,14 @@ void Net::load_tile(const Pictures& pictures, const std::int64_t* samples, int c
 
 const float* Net::forward_tile(const Pictures& pictures, const std::int64_t* samples, int count, int tile,
                                int worker) {
-    load_tile(pictures, samples, count, values(0, tile, worker));
+    load_tile(pictures, samples, count, stage(0).values.at(tile, worker));
     const int depth = static_cast<int>(layers_.size());
     for (int l = 0; l < depth; ++l) {
         const Layer& layer = layers_[static_cast<std::size_t>(l)];
         kernels_.forward(layer.view, packed_.data() + layer.packed, weights_.data() + layer.bias,
-                         values(l, tile, worker), values(l + 1, tile, worker));
+                         stage(l).values.at(tile, worker), stage(l + 1).values.at(tile, worker));
     }
-    return values(depth, tile, worker);
+    return stage(depth).values.at(tile, worker);
 }
 
 void Net::forward(const Pictures& pictures, std::int64_t count, float* logits, float* values) {
@@ -257,7 +253,7 @@ void Net::act(const Pictures& pictures, std::int64_t count, std::uint64_t seed, 
         std::iota(samples, samples + kTile, std::int64_t{tile} * kTile);
         const int n = tile_count(count, tile);
         const float* heads = forward_tile(pictures, samples, n, worker, worker);
-        float* log_probabilities = gradients(static_cast<int>(layers_.size()), worker, worker);
+        float* log_probabilities = stages_.back().gradients.at(worker, worker);
         for (int i = 0; i < n; ++i) {
             log_softmax(heads + i, shape_.actions, log_probabilities + i);
             const float u = uniform(seed, step, static_cast<std::uint64_t>(samples[i]));
@@ -274,9 +270,10 @@ void Net::backward_tile(int tile, int worker) {
     for (int l = static_cast<int>(layers_.size()) - 1; l >= 0; --l) {
         const Layer& layer = layers_[static_cast<std::size_t>(l)];
         const LayerView& view = layer.view;
-        const float* x = values(l, tile, worker);
-        float* dy = gradients(l + 1, tile, worker);
-        kernels_.activation_backward(view, values(l + 1, tile, worker), dy, partial + layer.partial_bias);
+        const float* x = stage(l).values.at(tile, worker);
+        float* dy = stage(l + 1).gradients.at(tile, worker);
+        kernels_.activation_backward(view, stage(l + 1).values.at(tile, worker), dy,
+                                     partial + layer.partial_bias);
         if (layer.partial >= 0) {
             // As many positions at a time as keep the output gradients in the first-level cache.
             constexpr int kCacheFloats = 8192;
@@ -295,8 +292,8 @@ void Net::backward_tile(int tile, int worker) {
             }
         }
         if (l == 0) break;
-        float* dx = gradients(l, tile, worker);
-        std::fill_n(dx, stages_[static_cast<std::size_t>(l)].size, 0.0f);
+        float* dx = stage(l).gradients.at(tile, worker);
+        std::fill_n(dx, stage(l).size, 0.0f);
         kernels_.backward(view, weights_.data() + layer.weights, dy, dx);
     }
 }
@@ -312,7 +309,7 @@ PpoStats Net::tile_gradients(const Pictures& pictures, const PpoBatch& batch, co
         const float* heads = forward_tile(pictures, samples, n, tile, worker);
         tile_stats_[static_cast<std::size_t>(tile)] =
             ppo_tile(ppo, batch, samples, n, shape_.actions, shape_.values, weight, heads,
-                     gradients(depth, tile, worker));
+                     stage(depth).gradients.at(tile, worker));
         backward_tile(tile, worker);
     });
     PpoStats sums;
@@ -344,8 +341,8 @@ void Net::reduce(const Rectangle& r, int tiles, double& squares) {
         return;
     }
     const std::size_t stage = static_cast<std::size_t>(r.layer);
-    const Places places{stages_[stage].values.data(),
-                        stages_[stage + 1].gradients.data(),
+    const Places places{stages_[stage].values.floats.data(),
+                        stages_[stage + 1].gradients.floats.data(),
                         kTile,
                         tile_inputs_.data() + stage * static_cast<std::size_t>(reserved_tiles_),
                         tile_outputs_.data() + stage * static_cast<std::size_t>(reserved_tiles_),
@@ -388,8 +385,10 @@ TrainStats Net::compute_gradient(const Pictures& pictures, const PpoBatch& batch
         tile_outputs_.assign(layers_.size() * reserved, 0);
         for (std::size_t l = 0; l < layers_.size(); ++l)
             for (std::size_t tile = 0; tile < reserved; ++tile) {
-                tile_inputs_[l * reserved + tile] = stages_[l].size * static_cast<std::int64_t>(tile);
-                tile_outputs_[l * reserved + tile] = stages_[l + 1].size * static_cast<std::int64_t>(tile);
+                tile_inputs_[l * reserved + tile] =
+                    stages_[l].values.stride * static_cast<std::int64_t>(tile);
+                tile_outputs_[l * reserved + tile] =
+                    stages_[l + 1].gradients.stride * static_cast<std::int64_t>(tile);
             }
     }
     TrainStats stats;

@@ -126,13 +126,21 @@ class Net {
         std::vector<std::int64_t> output_offsets;
     };
 
-    /// Values between layers: of one tile per worker, or of every tile of the minibatch where a dense layer's
-    /// weight gradient needs them all.
+    /// Tiles of one kind: one per worker, or one per tile of the minibatch where they are kept until the
+    /// weight gradient of a dense layer has read them all.
+    struct Tiles {
+        std::int64_t stride;  ///< Floats from one tile to the next.
+        bool kept = false;
+        AlignedFloats floats = {};
+
+        float* at(int tile, int worker) { return floats.data() + (kept ? tile : worker) * stride; }
+    };
+
+    /// What goes from one layer to the next, and the gradient that comes back.
     struct Stage {
         std::int64_t size;  ///< Floats per tile.
-        bool kept;
-        AlignedFloats values = {};
-        AlignedFloats gradients = {};
+        Tiles values;
+        Tiles gradients;
     };
 
     /// A rectangle of a layer's weights, or a run of its biases (inputs [0, 0)): the unit of work outside
@@ -144,10 +152,10 @@ class Net {
     };
 
     void add_layer(int outputs, bool relu, std::vector<std::int32_t> taps, std::vector<std::int32_t> origins);
+    void add_stage(std::int64_t size);
     void plan_rectangles();
+    Stage& stage(int index) { return stages_[static_cast<std::size_t>(index)]; }
     void reserve_tiles(int tiles);
-    float* values(int stage, int tile, int worker);
-    float* gradients(int stage, int tile, int worker);
     void pack(const Rectangle& rectangle);
     void load_tile(const Pictures& pictures, const std::int64_t* samples, int count, float* to) const;
     const float* forward_tile(const Pictures& pictures, const std::int64_t* samples, int count, int tile,

@@ -3,6 +3,10 @@
 // Included only where code is compiled for one instruction set of several: everything here has internal
 // linkage, so that code for one instruction set can never be linked into another's place.
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -33,7 +37,7 @@ inline constexpr int kVectors = kTile / kLanes;
 typedef float Vec __attribute__((vector_size(kVectorBytes), may_alias));
 typedef std::int32_t VecInt __attribute__((vector_size(kVectorBytes), may_alias));
 typedef float Vec4 __attribute__((vector_size(16), may_alias, aligned(4)));
-typedef std::uint8_t Bytes16 __attribute__((vector_size(16), may_alias, aligned(1)));
+typedef std::uint8_t Bytes __attribute__((vector_size(kVectorBytes), may_alias));
 
 /// Calls f(0), ..., f(N - 1) with compile-time indices: arrays indexed that way stay in registers.
 template <int N, class F>
@@ -47,6 +51,24 @@ template <int N, class F>
 [[gnu::always_inline]] inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 [[gnu::always_inline]] inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
 [[gnu::always_inline]] inline Vec broadcast(float x) { return x - Vec{}; }
+
+/// kTile bytes as floats, to an aligned place. Intrinsics, as GCC widens bytes one by one otherwise.
+[[gnu::always_inline]] inline void widen(const std::uint8_t* bytes, float scale, float* to) {
+#if defined(__AVX512F__)
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    // Masked by nothing: GCC 12 warns about its own header in the plain form.
+    const auto wide = reinterpret_cast<VecInt>(_mm512_maskz_cvtepu8_epi32(0xffff, all));
+    store(to, __builtin_convertvector(wide, Vec) * scale);
+#elif defined(__AVX2__)
+    for (int i = 0; i < kTile; i += kLanes) {
+        const __m128i some = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes + i));
+        const auto wide = reinterpret_cast<VecInt>(_mm256_cvtepu8_epi32(some));
+        store(to + i, __builtin_convertvector(wide, Vec) * scale);
+    }
+#else
+    for (int i = 0; i < kTile; ++i) to[i] = static_cast<float>(bytes[i]) * scale;
+#endif
+}
 
 /// The value where `gate` is positive, else zero.
 [[gnu::always_inline]] inline Vec where_positive(Vec gate, Vec value) {
@@ -90,15 +112,21 @@ template <int Block = 1>
     }
 }
 
-/// rows[i][j] -> columns[j][i] for 16 rows of 16 bytes.
-[[gnu::always_inline]] inline void transpose_bytes(Bytes16 (&v)[16]) {
+/// Interleaves the low (`Half` 0) or high (1) halves of every 16 bytes of a and b.
+template <int Half, int... I>
+[[gnu::always_inline]] inline Bytes interleave(Bytes a, Bytes b, std::integer_sequence<int, I...>) {
+    constexpr auto from = [](int i) { return i / 16 * 16 + Half * 8 + i % 16 / 2 + i % 2 * kVectorBytes; };
+    return __builtin_shufflevector(a, b, from(I)...);
+}
+
+/// Transposes each 16 x 16 block of bytes: v[i] holds row i of kVectorBytes / 16 blocks side by side.
+[[gnu::always_inline]] inline void transpose_blocks(Bytes (&v)[16]) {
+    constexpr std::make_integer_sequence<int, kVectorBytes> kAll;
     unroll<4>([&](auto) {
-        Bytes16 next[16];
+        Bytes next[16];
         unroll<8>([&](auto i) {
-            next[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
-                                                  22, 7, 23);
-            next[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
-                                                      13, 29, 14, 30, 15, 31);
+            next[2 * i] = interleave<0>(v[i], v[i + 8], kAll);
+            next[2 * i + 1] = interleave<1>(v[i], v[i + 8], kAll);
         });
         unroll<16>([&](auto i) { v[i] = next[i]; });
     });

@@ -49,10 +49,15 @@ class Workers {
         generation_.notify_all();
         while (take_one(0)) {
         }
-        while (unfinished_.load(std::memory_order_acquire) != 0) pause();
+        for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
+            pause();
+            if (spins > kSpinsBeforeYield) std::this_thread::yield();  // the others may need this very core
+        }
     }
 
   private:
+    static constexpr int kSpinsBeforeYield = 1000;
+
     static void pause() {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
