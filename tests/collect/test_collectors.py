@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fake_envs import CountingEnvs
 from torch import Tensor
 
+from tests.collect.fake_envs import CountingEnvs
 from warpzone.collect import CollectConfig, Collector, Listeners, OverlappedCollector, make_collector
 from warpzone.errors import ConfigError
 from warpzone.learn.rollout import Rollout
@@ -225,8 +225,7 @@ def test_an_error_in_the_collector_thread_reaches_the_caller() -> None:
 
     collector, _, _ = make("overlap", envs=[FailingEnvs(ENVS)])
     with pytest.raises(RuntimeError, match="caught fire"):
-        for _ in range(20):
-            collector.collect()
+        collect(collector, 20)
     with pytest.raises(RuntimeError, match="caught fire"):
         collector.collect()
     collector.close()

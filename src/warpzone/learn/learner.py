@@ -12,6 +12,7 @@ from warpzone.learn.config import LearnConfig
 from warpzone.learn.losses import action_logp, explained_variance, normalise_advantages
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.normalise import PopArt, RewardScale
+from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
@@ -31,6 +32,7 @@ class Learner:
         policy: Policy,
         config: LearnConfig,
         *,
+        replay: ReplayConfig | None = None,
         adaptive: AdaptiveConfig | None = None,
         total_updates: int = 0,
         device: torch.device | str = "cpu",
@@ -52,6 +54,10 @@ class Learner:
         self.reward_scale = RewardScale(config.gamma, self.device) if config.normalise_rewards else None
         self.popart = PopArt(policy.value) if config.normalise_values else None
         self.adaptation = Adaptation(adaptive or AdaptiveConfig())
+        self.replay_config = replay or ReplayConfig()
+        self.replay: PrioritisedReplay | None = None
+        self.seed = seed
+        self._saved_replay: dict[str, Any] | None = None
         self._snapshot = take_snapshot(policy, self.version)
 
     def policy_snapshot(self) -> Snapshot:
@@ -93,19 +99,21 @@ class Learner:
         policy_lag = self.version - rollout.version.double().mean().item()
         samples = self._prepare(rollout, lagging=policy_lag > 0)
         sums, steps, epochs = self._learn(samples)
+        loss_per = self._learn_from_replay(samples)
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
         self._snapshot = take_snapshot(self.policy, self.version)
         means = dict(zip(STATISTICS, (sums / steps).tolist(), strict=True))
         return {
             **means,
-            "loss_per": 0.0,
+            "loss_per": float(loss_per),
             "learning_rate": learning_rate,
             "entropy_coef": entropy_coef,
             "explained_variance": variance,
             "policy_lag": policy_lag,
             "epochs": float(epochs),
             "reward_scale": self.reward_scale.std().item() if self.reward_scale else 1.0,
+            **(self.replay.stats() if self.replay is not None else {}),
             "learn_time": time.perf_counter() - started,
         }
 
@@ -125,6 +133,7 @@ class Learner:
         returns, advantages = self._targets(trajectory, logp - rollout.logp)
         if self.popart is not None:
             self.popart.update(returns, rollout.stage)
+        self.advantage_std = advantages.std().clamp(min=1e-8)
         if self.recipe.normalise_advantages != "none":
             by_stage = self.recipe.normalise_advantages == "stage"
             num_stages = int(rollout.stage.max()) + 1 if by_stage else 1
@@ -208,9 +217,50 @@ class Learner:
             samples.decisions(index, out=graphed.batch)
         graphed()
 
+    def _learn_from_replay(self, samples: Samples) -> Tensor | float:
+        """Store every update; on every `per_sample_interval`th, learn from what was stored."""
+        config = self.replay_config
+        if not config.per:
+            return 0.0
+        if self.replay is None:
+            self.replay = self._build_replay(samples.rollout)
+            if self._saved_replay is not None:
+                self.replay.load_state_dict(self._saved_replay)
+                self._saved_replay = None
+        replay = self.replay
+        _, _, returns, values = samples.floats
+        replay.push(samples.rollout, returns, returns - values)
+        replay.anneal(self.version)
+        interval = config.per_sample_interval
+        mean_loss: Tensor | float = 0.0
+        if (self.version + 1) % interval == 0:
+            for replayed in replay.sample():
+                loss, errors = self.step.replay(replayed.batch, config, self.advantage_std)
+                replay.update_priorities(replayed, errors)
+                mean_loss = mean_loss + loss / config.per_batches
+        if (self.version + 2) % interval == 0:
+            replay.prefetch()
+        return mean_loss
+
+    def _build_replay(self, example: Rollout) -> PrioritisedReplay:
+        return PrioritisedReplay(
+            self.replay_config,
+            example,
+            recurrent=self.policy.is_recurrent,
+            device=self.device,
+            seed=self.seed,
+        )
+
+    def close(self) -> None:
+        """Stop the replay's thread."""
+        if self.replay is not None:
+            self.replay.close()
+
     def state_dict(self) -> dict[str, Any]:
-        """Everything an exact continuation needs."""
+        """Everything an exact continuation needs; the replay only with `per_checkpoint`."""
+        keeps_replay = self.replay is not None and self.replay_config.per_checkpoint
         return {
+            "replay": self.replay.state_dict() if self.replay and keeps_replay else None,
             "version": self.version,
             "policy": self.policy.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
@@ -232,6 +282,9 @@ class Learner:
         if self.popart and state["popart"]:
             self.popart.load_state_dict(state["popart"])
         self.adaptation.load_state_dict(state["adaptation"])
+        # The replay's memory is made when the first rollout shows its shape; what was saved waits until then.
+        self._saved_replay = state["replay"]
+        self.replay = None
         # Loading gave Adam new tensors; a recorded graph would go on writing to the old ones.
         self.graphed.clear()
         self._snapshot = take_snapshot(self.policy, self.version)

@@ -18,6 +18,7 @@ from warpzone.learn.losses import (
     value_loss,
 )
 from warpzone.learn.minibatch import Batch
+from warpzone.learn.replay import ReplayConfig
 from warpzone.model.policy import Policy
 
 STATISTICS = ("loss_total", "loss_policy", "loss_value", "entropy", "approx_kl", "clip_fraction", "grad_norm")
@@ -75,6 +76,28 @@ class GradientStep:
             self.statistics[:-1] += statistics / len(slices)
         self.statistics[-1] += self.apply_gradients()
         self.steps += 1
+
+    def replay(self, batch: Batch, config: ReplayConfig, advantage_std: Tensor) -> tuple[Tensor, Tensor]:
+        """One step on replayed samples: the loss, and each sample's error in value.
+
+        Actions that older weights chose count by the truncated ratio of V-trace, never more than 1.
+        """
+        old_logp, _, returns, _ = batch.floats
+        actions, stage = batch.integers
+        assert batch.weight is not None
+        self.optimizer.zero_grad(set_to_none=True)
+        logits, values = evaluate(self.policy, batch)
+        logp, _ = action_logp(logits, actions)
+        errors = (returns - values).detach()
+        ratio = (logp.detach() - old_logp).exp().clamp(max=1.0)
+        policy_loss = policy_gradient_loss(logp, ratio * errors / advantage_std)
+        scale = self.policy.value.std[stage] if self.config.normalise_values else None
+        critic_loss = value_loss(values, returns, values, scale=scale)
+        per_sample = config.per_policy_coef * policy_loss + config.per_value_coef * critic_loss
+        loss = (batch.weight * per_sample).mean()
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self.apply_gradients()
+        return loss.detach(), errors
 
     def apply_gradients(self) -> Tensor:
         """Clip, step, and give the gradient's length before clipping."""

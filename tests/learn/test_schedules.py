@@ -1,0 +1,93 @@
+"""Schedules count updates; adaptation reacts to progress, within bounds and not too often."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpzone.errors import ConfigError
+from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
+
+
+def test_cosine_warms_up_then_falls_and_ends_at_its_final_value() -> None:
+    values = [scheduled("cosine", u, 100, 1.0, 0.1, warmup_updates=10) for u in range(120)]
+    assert values[:10] == pytest.approx([(u + 1) / 10 for u in range(10)])
+    assert values[10] == 1.0
+    assert values[10:] == sorted(values[10:], reverse=True)
+    assert values[99] == pytest.approx(0.1)
+    assert values[119] == pytest.approx(0.1)
+    assert values[54] == pytest.approx(0.55, abs=0.02)
+
+
+def test_linear_is_linear_and_constant_is_constant() -> None:
+    assert [scheduled("linear", u, 5, 1.0, 0.0) for u in range(6)] == pytest.approx(
+        [1, 0.75, 0.5, 0.25, 0, 0]
+    )
+    assert {scheduled("constant", u, 5, 0.3, 0.0) for u in range(6)} == {0.3}
+
+
+def test_a_run_of_unknown_length_keeps_its_start_value() -> None:
+    assert scheduled("cosine", 10_000, 0, 0.5, 0.0) == 0.5
+
+
+def adapted(progress: list[float], **settings: object) -> Adaptation:
+    config = AdaptiveConfig(
+        adaptive_entropy=True,
+        adaptive_lr=True,
+        adaptive_window=5,
+        **settings,  # type: ignore[arg-type]
+    )
+    adaptation = Adaptation(config)
+    for value in progress:
+        adaptation.observe(value)
+    return adaptation
+
+
+def test_a_plateau_raises_entropy_up_to_its_bound() -> None:
+    adaptation = adapted([1.0] * 200, adaptive_cooldown=2)
+    assert adaptation.entropy_scale == 4.0
+    assert adaptation.lr_scale == 1.0
+
+
+def test_progress_lowers_entropy_down_to_its_bound() -> None:
+    assert adapted([1.1**u for u in range(200)], adaptive_cooldown=2).entropy_scale == 0.25
+
+
+def test_falling_back_lowers_the_learning_rate_and_progress_restores_it() -> None:
+    falling = [100 * 0.95**u for u in range(60)]
+    adaptation = adapted(falling, adaptive_cooldown=2)
+    assert adaptation.lr_scale == 0.1
+    for u in range(200):
+        adaptation.observe(1.05**u)
+    assert adaptation.lr_scale == 1.0
+
+
+def test_changes_wait_for_the_cool_down() -> None:
+    adaptation = adapted([1.0] * 10, adaptive_cooldown=20)
+    assert adaptation.entropy_scale == 1.25
+    for _ in range(19):
+        adaptation.observe(1.0)
+    assert adaptation.entropy_scale == 1.25
+    adaptation.observe(1.0)
+    assert adaptation.entropy_scale == pytest.approx(1.25**2)
+
+
+def test_nothing_changes_unless_asked_for() -> None:
+    adaptation = Adaptation(AdaptiveConfig(adaptive_window=2, adaptive_cooldown=0))
+    for _ in range(50):
+        adaptation.observe(1.0)
+    assert (adaptation.entropy_scale, adaptation.lr_scale) == (1.0, 1.0)
+
+
+def test_adaptation_goes_on_from_a_checkpoint() -> None:
+    first = adapted([1.0] * 37, adaptive_cooldown=7)
+    second = Adaptation(first.config)
+    second.load_state_dict(first.state_dict())
+    for adaptation in (first, second):
+        for _ in range(20):
+            adaptation.observe(1.0)
+    assert first.state_dict() == second.state_dict()
+
+
+def test_bounds_must_enclose_one() -> None:
+    with pytest.raises(ConfigError, match="adaptive_lr_min"):
+        AdaptiveConfig(adaptive_lr_min=2.0, adaptive_lr_max=3.0)
