@@ -122,4 +122,32 @@ u8 peek(const Machine& m, const Cartridge& c, u16 addr) {
     return addr < 0x4000 ? m.ppu.bus : static_cast<u8>(addr >> 8);
 }
 
+std::string invalid_state(const Machine& m) {
+    const Timing& t = timing(m.region);
+    if (m.region > Region::Pal) return "it names a region that does not exist";
+    if (m.tail > Tail::NoPoll || m.jammed > 1) return "its processor is in no possible state";
+    // A day of play is far below 2^50 master clocks; beyond that, times could overflow when multiplied.
+    constexpr i64 kLatest = i64{1} << 50;
+    auto sane = [](i64 v) { return v == kNever || (v >= -kDotsPerLine && v < kLatest); };
+    const Ppu& p = m.ppu;
+    const Apu& a = m.apu;
+    for (i64 v : {m.clock, m.frame_end, m.frame_begin, m.nmi_sample, m.scheduled_origin, p.origin, p.done,
+                  p.sprite_zero_dot, p.overflow_dot, a.sequence_start, a.now, a.reset_at, a.dmc_next_bit,
+                  a.dmc_fetch_at})
+        if (!sane(v)) return "it holds a time that can't be";
+    const i64 dots = t.dots_at_access(m.clock);
+    if (p.done < p.origin || p.done - p.origin > ppu::frame_dots(t) || p.done > dots + ppu::frame_dots(t) ||
+        dots - p.done > 2 * ppu::frame_dots(t))
+        return "its picture unit is not where its processor is";
+    if (m.frame_end != kNever && m.frame_end > m.clock + 2 * ppu::frame_dots(t)) return "its frame never ends";
+    if (m.frame_end == kNever && m.frame_begin > m.clock + 2 * ppu::frame_dots(t)) return "its frame never begins";
+    if (p.fine_x > 7 || p.v > 0x7FFF || p.t > 0x7FFF || p.vblank > 1 || p.odd_frame > 1 || p.write_toggle > 1)
+        return "its picture unit is in no possible state";
+    if (a.step > 5 || a.dmc_rate > 15 || a.dmc_bits < 1 || a.dmc_bits > 8 || a.five_step > 1 || a.five_step_next > 1)
+        return "its sound unit is in no possible state";
+    if (m.clock - a.sequence_start > 100 * ppu::frame_dots(t) && a.now < m.clock - 100 * ppu::frame_dots(t))
+        return "its sound unit has fallen behind";
+    return "";
+}
+
 }  // namespace wz

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from warpzone.errors import CheckpointError, ConfigError, Error, RomError
@@ -31,6 +32,12 @@ _LAZY = {
     "MarioEnv": "warpzone.envs.single",
     "MarioVectorEnv": "warpzone.envs.vector",
 }
+
+
+if find_spec("gymnasium") is not None:
+    from warpzone.envs.registration import register_all
+
+    register_all()
 
 
 def __getattr__(name: str) -> Any:

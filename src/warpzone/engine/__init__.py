@@ -1,1 +1,6 @@
+"""The compiled console. `Machine` is one; the environments run many of them through `Pool`."""
 
+from warpzone.engine._native import FIELDS, PALETTE, Pool
+from warpzone.engine.machine import Machine
+
+__all__ = ["FIELDS", "PALETTE", "Machine", "Pool"]

@@ -1,1 +1,1 @@
-
+"""Gymnasium environments on the native engine."""

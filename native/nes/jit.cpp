@@ -1,0 +1,234 @@
+#include "nes/jit.hpp"
+
+#include "nes/cpu.hpp"
+#include "nes/jit_backend.hpp"
+
+#if WZ_JIT
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "nes/idle.hpp"
+#include "nes/jit_context.hpp"
+#include "nes/jit_memory.hpp"
+
+namespace wz::jit {
+namespace {
+
+constexpr std::size_t kCodeCapacity = 8u << 20;
+constexpr int kLongestTrace = 64;
+
+/// A lock that a forked child can take although a thread which it does not have held it.
+class ForkSafeLock {
+  public:
+    void lock() {
+        const pid_t me = getpid();
+        for (;;) {
+            pid_t holder = 0;
+            if (holder_.compare_exchange_weak(holder, me, std::memory_order_acquire)) return;
+            if (holder != 0 && holder != me && holder_.compare_exchange_strong(holder, me, std::memory_order_acquire))
+                return;
+            std::this_thread::yield();
+        }
+    }
+    void unlock() { holder_.store(0, std::memory_order_release); }
+
+  private:
+    std::atomic<pid_t> holder_{0};
+};
+
+// ---- what translated code calls ----
+
+bool is_register(u16 addr) { return addr >= 0x2000 && addr < 0x4020; }
+
+u32 read(Context* c, u32 addr, u32, i64 cycle) {
+    return bus::read_slow(*c->console, static_cast<u16>(addr), cycle);
+}
+
+/// The access at a wrong page that an index out of the page causes.
+u16 read_wrong_page(Context* c, u32 base, u32 index, i64 cycle) {
+    const u16 addr = static_cast<u16>(base + index), wrong = static_cast<u16>((base & 0xFF00) | (addr & 0xFF));
+    if (is_register(wrong)) bus::read_slow(*c->console, wrong, cycle);
+    return addr;
+}
+
+u32 read_indexed(Context* c, u32 base, u32 index, i64 cycle) {
+    if ((base & 0xFF) + index < 0x100) return read(c, base + index, 0, cycle);
+    return read(c, read_wrong_page(c, base, index, cycle), 0, cycle + 1);
+}
+
+u32 write(Context* c, u32 addr, u32 value, i64 cycle) {
+    return static_cast<u32>(bus::write_slow(*c->console, static_cast<u16>(addr), static_cast<u8>(value), cycle));
+}
+
+u32 write_indexed(Context* c, u32 base_and_index, u32 value, i64 cycle) {
+    const u16 addr = read_wrong_page(c, base_and_index & 0xFFFF, base_and_index >> 16, cycle);
+    return write(c, addr, value, cycle + 1);
+}
+
+u32 skip_polls(Context* c, u32 turn, u32, i64 clock) {
+    return static_cast<u32>(turn * idle::skippable_polls(*c->console, clock, turn));
+}
+
+// ---- between runs ----
+
+void load_state(Context& c, const Machine& m) {
+    c.remaining = m.limit - m.clock;
+    c.limit = m.limit;
+    c.a = m.a, c.x = m.x, c.y = m.y, c.s = m.s;
+    c.nz = (m.p & cpu::kNegative ? 0x8000u : 0u) | (m.p & cpu::kZero ? 0u : 1u);
+    c.carry = m.p & cpu::kCarry;
+    c.overflow = (m.p & cpu::kOverflow) != 0;
+}
+
+void store_state(const Context& c, Machine& m) {
+    m.clock = c.limit - c.remaining;
+    m.pc = static_cast<u16>(c.pc);
+    m.a = static_cast<u8>(c.a), m.x = static_cast<u8>(c.x), m.y = static_cast<u8>(c.y), m.s = static_cast<u8>(c.s);
+    m.p = static_cast<u8>((m.p & (cpu::kInterrupt | cpu::kDecimal)) | cpu::kUnused | c.carry | (c.overflow ? cpu::kOverflow : 0) |
+                          (c.nz & 0x8080 ? cpu::kNegative : 0) | (c.nz & 0xFF ? 0 : cpu::kZero));
+}
+
+/// Lets the interpreter do one instruction. True if the interpreter would leave after it, whatever the limit.
+bool interpret_one(Console& k) {
+    Machine& m = k.m;
+    const u8 opcode = k.cart.prg[m.pc & 0x7FFF];
+    const i64 limit = m.limit, only_one = m.clock + 1;
+    m.limit = only_one;
+    cpu::execute<true>(k);
+    if (m.limit == only_one) m.limit = limit;
+    if (m.jammed) cpu::execute<true>(k);
+    switch (opcode) {
+        case 0x00:  // BRK, PLP, RTI, CLI and SEI may let an interrupt in
+        case 0x28:
+        case 0x40:
+        case 0x58:
+        case 0x78: return true;
+        default: return m.clock >= m.limit;
+    }
+}
+
+}  // namespace
+
+class Translation {
+  public:
+    Translation() : memory_(kCodeCapacity), entries_(0x8000) {}
+
+    bool start(const Prg& prg) {
+        const std::vector<u8> code = emit_runtime(memory_.next(), runtime_);
+        if (!memory_.append(code)) return false;
+        for (auto& e : entries_) e.store(unknown(), std::memory_order_relaxed);
+        for (u16 vector : {0xFFFA, 0xFFFC, 0xFFFE})
+            extend(prg, static_cast<u16>(prg[vector & 0x7FFF] | prg[(vector + 1) & 0x7FFF] << 8));
+        return true;
+    }
+
+    /// The code for `pc`, which is in PRG ROM; null when memory is full.
+    const void* entry(const Prg& prg, u16 pc) {
+        const void* at = entries_[pc & 0x7FFF].load(std::memory_order_acquire);
+        if (at != unknown()) return at;
+        extend(prg, pc);
+        at = entries_[pc & 0x7FFF].load(std::memory_order_acquire);
+        return at != unknown() ? at : nullptr;
+    }
+
+    void enter(Context& c, const void* at) const {
+        reinterpret_cast<void (*)(Context*, const void*)>(reinterpret_cast<std::uintptr_t>(memory_.base() + runtime_.enter))(&c, at);
+    }
+    const void* entries() const { return entries_.data(); }
+
+  private:
+    using Entry = std::atomic<const void*>;
+    static_assert(sizeof(Entry) == 8 && Entry::is_always_lock_free);
+
+    const void* unknown() const { return memory_.base() + runtime_.unknown; }
+
+    /// Translates `pc` and all that it leads to.
+    void extend(const Prg& prg, u16 pc) {
+        if (pc < 0x8000) return;
+        lock_.lock();
+        if (!full_ && !blocks_.known(pc)) full_ = !add(prg, pc);
+        lock_.unlock();
+    }
+
+    bool add(const Prg& prg, u16 pc) {
+        std::vector<Trace> traces;
+        std::vector<u8> queued(0x8000);
+        auto want = [&](u16 to) {
+            if (to < 0x8000 || blocks_.known(to) || queued[to & 0x7FFF]) return;
+            queued[to & 0x7FFF] = 1;
+            traces.push_back(follow(prg, to, kLongestTrace));
+        };
+        want(pc);
+        for (std::size_t i = 0; i < traces.size(); ++i) {
+            std::vector<u16> leads_to;
+            for (const Step& s : traces[i].steps)
+                if (is_branch(s.op) && !s.inlined) leads_to.push_back(s.target);
+            if (traces[i].ending == Trace::Ending::Jump) leads_to.push_back(traces[i].exit);
+            for (u16 to : leads_to) want(to);
+        }
+        std::vector<Block> placed;
+        const std::vector<u8> code = emit_traces(memory_.next(), runtime_, prg, traces, blocks_, placed);
+        if (!memory_.append(code)) return false;
+        // Only now may others see it: the code is complete, and so is what it jumps to.
+        for (std::size_t i = 0; i < traces.size(); ++i) blocks_.at(traces[i].entry) = placed[i];
+        for (std::size_t i = 0; i < traces.size(); ++i)
+            entries_[traces[i].entry & 0x7FFF].store(memory_.base() + placed[i].checked, std::memory_order_release);
+        return true;
+    }
+
+    CodeMemory memory_;
+    Runtime runtime_;
+    std::vector<Entry> entries_;
+    ForkSafeLock lock_;
+    // Under the lock:
+    Blocks blocks_;
+    bool full_ = false;
+};
+
+std::shared_ptr<Translation> translate(const Cartridge& cart) {
+    auto t = std::make_shared<Translation>();
+    return t->start(cart.prg) ? t : nullptr;
+}
+
+void execute(Translation& t, Console& k) {
+    Machine& m = k.m;
+    Context c;
+    c.ram = m.ram + kRamBias;
+    c.prg = k.cart.prg.data();
+    c.entries = t.entries();
+    c.console = &k;
+    c.read = read, c.read_indexed = read_indexed;
+    c.write = write, c.write_indexed = write_indexed;
+    c.skip_polls = skip_polls;
+    while (!m.jammed && m.pc >= 0x8000) {
+        const void* at = t.entry(k.cart.prg, m.pc);
+        if (!at) break;
+        load_state(c, m);
+        t.enter(c, at);
+        store_state(c, m);
+        if (c.exit == Exit::NearLimit) break;
+        if (c.exit == Exit::LimitMoved && m.clock >= m.limit) {
+            m.tail = Tail::Normal;
+            return;
+        }
+        if (c.exit == Exit::Interpret && m.pc >= 0x8000 && interpret_one(k)) return;
+    }
+    cpu::execute<true>(k);
+}
+
+}  // namespace wz::jit
+
+#else
+
+namespace wz::jit {
+
+class Translation {};
+std::shared_ptr<Translation> translate(const Cartridge&) { return nullptr; }
+void execute(Translation&, Console& k) { cpu::execute<true>(k); }
+
+}  // namespace wz::jit
+
+#endif

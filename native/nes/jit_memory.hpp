@@ -1,0 +1,31 @@
+#pragma once
+#include <span>
+
+#include "nes/types.hpp"
+
+namespace wz::jit {
+
+/// Memory for machine code that only grows. A page is written before anything in it runs and never again, so no page is
+/// ever writable and executable at once, other threads may run what is there, and a forked child has its own copy.
+class CodeMemory {
+  public:
+    /// Reserves address space; nothing is used yet. `usable()` is false where the system refuses.
+    explicit CodeMemory(std::size_t capacity);
+    ~CodeMemory();
+    CodeMemory(const CodeMemory&) = delete;
+    CodeMemory& operator=(const CodeMemory&) = delete;
+
+    bool usable() const { return base_ != nullptr; }
+    const u8* base() const { return base_; }
+    /// Where the next piece will go, from the base.
+    u32 next() const { return used_; }
+    /// Puts a piece there. False when it does not fit or the system refuses; then nothing has changed.
+    bool append(std::span<const u8> code);
+
+  private:
+    u8* base_ = nullptr;
+    std::size_t capacity_, page_;
+    u32 used_ = 0;
+};
+
+}  // namespace wz::jit

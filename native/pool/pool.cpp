@@ -1,0 +1,135 @@
+#include "pool/pool.hpp"
+
+#include <algorithm>
+
+namespace wz {
+
+Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
+    : cartridge_(std::move(cartridge)), config_(std::move(config)),
+      resizer_(config_.height, config_.width, config_.top), queued_(static_cast<std::size_t>(config_.environments)),
+      actions_(static_cast<std::size_t>(config_.environments)), team_(config_.threads, config_.pin) {
+    step_item_ = [this](int i) { step_one(i); };
+    for (const auto& stage : config_.stages)
+        starts_.push_back(smb::prepare(*cartridge_, stage, config_.region, config_.lost_levels));
+    set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
+    for (int i = 0; i < config_.environments; ++i)
+        slots_.push_back(std::make_unique<Slot>(cartridge_, config_.slot, resizer_));
+}
+
+void Pool::set_stage_weights(std::vector<double> weights) {
+    double sum = 0;
+    for (double& w : weights) w = sum += w;
+    for (double& w : weights) w /= sum;
+    cumulative_ = std::move(weights);
+}
+
+void Pool::queue_start(int index, std::vector<u8> snapshot) {
+    queued_[static_cast<std::size_t>(index)] = std::move(snapshot);
+}
+
+Slot& Pool::slot(int index) { return *slots_[static_cast<std::size_t>(index)]; }
+
+void Pool::begin_episode(int index) {
+    Slot& s = slot(index);
+    // Drawn even when there is one stage or a queued start, so that the streams do not depend on it.
+    const double u = s.random().uniform();
+    auto& queued = queued_[static_cast<std::size_t>(index)];
+    if (!queued.empty()) {
+        const std::vector<u8> blob = std::move(queued);
+        queued.clear();
+        const Random keep = s.random();
+        s.load(blob);
+        const auto at = std::find(config_.stages.begin(), config_.stages.end(), s.stage());
+        s.begin(blob, static_cast<int>(at == config_.stages.end() ? 0 : at - config_.stages.begin()));
+        s.random() = keep;
+        return;
+    }
+    const auto at = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, u) - cumulative_.begin();
+    const auto which = static_cast<std::size_t>(at);
+    s.begin(*starts_[which], config_.stages[which], static_cast<int>(which));
+}
+
+void Pool::emit(int index) {
+    const Slot& s = slot(index);
+    const auto i = static_cast<std::size_t>(index);
+    s.observe(to_.observations + i * s.observation_size());
+    s.report(to_.telemetry + i, static_cast<std::size_t>(environments()));
+    to_.terminated[i] = s.terminated();
+    to_.truncated[i] = s.truncated();
+}
+
+void Pool::step_one(int index) {
+    Slot& s = slot(index);
+    const auto i = static_cast<std::size_t>(index);
+    if (s.over()) {
+        if (config_.autoreset == Autoreset::Disabled)
+            throw PoolError("its episode is over: reset it before the next step");
+        begin_episode(index);
+        return emit(index);
+    }
+    s.step(static_cast<int>(actions_[i]));
+    if (!s.over() || config_.autoreset != Autoreset::SameStep) return emit(index);
+    s.observe(to_.final_observations + i * s.observation_size());
+    s.report(to_.final_telemetry + i, static_cast<std::size_t>(environments()));
+    const u8 terminated = s.terminated(), truncated = s.truncated();
+    begin_episode(index);
+    emit(index);
+    to_.terminated[i] = terminated;
+    to_.truncated[i] = truncated;
+}
+
+void Pool::raise(const WorkError& e) {
+    if (e.index >= 0) {
+        const bool stopped = !e.message.empty() && e.message.back() == '.';
+        throw PoolError("Environment " + std::to_string(e.index) + ": " + e.message + (stopped ? "" : "."));
+    }
+}
+
+void Pool::prepare_step(const i64* actions, const Results& to) {
+    if (!begun_) throw PoolError("Call reset before the first step.");
+    if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
+    const i64 count = static_cast<i64>(config_.slot.actions.size());
+    for (int i = 0; i < environments(); ++i)
+        if (actions[i] < 0 || actions[i] >= count)
+            throw PoolError("Environment " + std::to_string(i) + ": action " + std::to_string(actions[i]) +
+                            " is not one of the actions 0 to " + std::to_string(count - 1) + ".");
+    std::copy(actions, actions + environments(), actions_.begin());
+    to_ = to;
+}
+
+void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to) {
+    if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
+    if (mask && !begun_) throw PoolError("The first reset must be of every environment: leave out reset_mask.");
+    to_ = to;
+    const std::function<void(int)> item = [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (!mask || mask[i]) {
+            if (seeds) slots_[at]->seed(seeds[at]);
+            if (snapshot) queued_[at] = *snapshot;
+            begin_episode(i);
+        }
+        emit(i);
+    };
+    raise(team_.run(environments(), item));
+    begun_ = true;
+}
+
+void Pool::send(const i64* actions, const Results& to) {
+    prepare_step(actions, to);
+    pending_ = true;
+    team_.start(environments(), step_item_);
+}
+
+void Pool::receive() {
+    if (!pending_) throw PoolError("There is nothing to receive: call send first.");
+    const WorkError e = team_.finish();
+    pending_ = false;
+    raise(e);
+}
+
+void Pool::step(const i64* actions, const Results& to) {
+    prepare_step(actions, to);
+    raise(team_.run(environments(), step_item_));
+}
+
+}  // namespace wz

@@ -1,0 +1,131 @@
+#include "pool/team.hpp"
+
+#include <unistd.h>
+
+#include <new>
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace wz {
+namespace {
+
+/// Cores this process may use, beginning behind the one that the caller is on, so that threads pinned in this order
+/// reach the caller's core last.
+std::vector<int> cores_after_callers() {
+    std::vector<int> cores;
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+    std::vector<int> allowed;
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &set)) allowed.push_back(i);
+    const int here = sched_getcpu();
+    std::size_t at = 0;
+    while (at < allowed.size() && allowed[at] != here) ++at;
+    for (std::size_t i = 1; i <= allowed.size(); ++i) cores.push_back(allowed[(at + i) % allowed.size()]);
+#endif
+    return cores;
+}
+
+void pin_this_thread(int core) {
+#ifdef __linux__
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // a hint: refusal costs speed only
+#else
+    (void)core;
+#endif
+}
+
+}  // namespace
+
+Team::Team(int threads, bool pin) : threads_(threads), pin_(pin) {
+    if (pin_) cores_ = cores_after_callers();
+}
+
+Team::~Team() {
+    if (pid_ != getpid()) {
+        // In a forked child the threads do not exist; forget them instead of joining.
+        new (&team_) std::vector<std::thread>();
+        return;
+    }
+    stop_ = true;
+    ++generation_;
+    generation_.notify_all();
+    for (auto& t : team_) t.join();
+}
+
+void Team::ensure_alive() {
+    if (pid_ == getpid()) return;
+    new (&team_) std::vector<std::thread>();
+    pid_ = getpid();
+    spawn();
+}
+
+void Team::spawn() {
+    const unsigned seen = generation_.load();
+    for (int i = 0; i < threads_; ++i) team_.emplace_back([this, i, seen] { loop(i, seen); });
+}
+
+void Team::loop(int which, unsigned seen) {
+    // Sharing a core with others is worse than moving about, so pin only when there is one for each.
+    if (pin_ && static_cast<int>(cores_.size()) >= threads_ && threads_ > 0)
+        pin_this_thread(cores_[static_cast<std::size_t>(which) % cores_.size()]);
+    for (;;) {
+        generation_.wait(seen);
+        seen = generation_.load();
+        if (stop_) return;
+        // The last thread rests when the caller works in its place.
+        if (which < helpers_.load()) work();
+    }
+}
+
+void Team::work() {
+    for (int i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) {
+        try {
+            (*item_)(i);
+        } catch (const std::exception& e) {
+            std::lock_guard hold(error_lock_);
+            if (error_.index < 0 || i < error_.index) error_ = {i, e.what()};
+        }
+    }
+    if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_all();
+}
+
+void Team::begin(int count, const Item& item, int helpers) {
+    ensure_alive();
+    error_ = {};
+    count_ = count;
+    item_ = &item;
+    next_ = 0;
+    helpers_ = helpers;
+}
+
+void Team::start(int count, const Item& item) {
+    begin(count, item, threads_);
+    unfinished_ = threads_;
+    ++generation_;
+    generation_.notify_all();
+}
+
+WorkError Team::finish() {
+    for (int left; (left = unfinished_.load()) != 0;) unfinished_.wait(left);
+    return error_;
+}
+
+WorkError Team::run(int count, const Item& item) {
+    const int helpers = threads_ - 1;
+    begin(count, item, helpers);
+    unfinished_ = helpers + 1;
+    if (helpers > 0) {
+        ++generation_;
+        generation_.notify_all();
+    }
+    work();
+    return finish();
+}
+
+}  // namespace wz

@@ -1,0 +1,62 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace wz {
+
+/// An error in one item of a job, with the item's index.
+struct WorkError {
+    int index = -1;
+    std::string message;
+};
+
+/// A fixed team of threads that works through jobs of `count` independent items. One job at a time: `start`, then
+/// `finish`. Survives fork: a child process starts its own threads on its first job.
+class Team {
+  public:
+    /// `pin`: keep each thread on a core of its own, away from the core of the thread that makes the team.
+    Team(int threads, bool pin);
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+    using Item = std::function<void(int)>;
+
+    /// Begins a job on the team's threads and returns at once. `item` must stay valid until `finish` returns.
+    void start(int count, const Item& item);
+    /// Waits for the job. Returns the error with the lowest index, or one with index -1.
+    WorkError finish();
+    /// The whole job, the caller being one of the threads.
+    WorkError run(int count, const Item& item);
+
+    int threads() const { return threads_; }
+
+  private:
+    void ensure_alive();
+    void spawn();
+    void loop(int which, unsigned seen);
+    void work();
+    void begin(int count, const Item& item, int helpers);
+
+    const int threads_;
+    const bool pin_;
+    std::vector<int> cores_;
+    int pid_ = 0;
+    std::vector<std::thread> team_;
+
+    std::atomic<unsigned> generation_{0};
+    std::atomic<int> next_{0}, unfinished_{0}, helpers_{0};
+    std::atomic<bool> stop_{false};
+    int count_ = 0;
+    const Item* item_ = nullptr;
+    std::mutex error_lock_;
+    WorkError error_;
+};
+
+}  // namespace wz

@@ -1,0 +1,85 @@
+#include "smb/game.hpp"
+
+namespace wz::smb {
+namespace {
+
+/// Longest scene a game shows without the player: far longer than any in Super Mario Bros (about 20 seconds).
+constexpr int kLongestScene = 60 * 60;
+
+/// The game counts the walk-in before an underground or water stage as an area of its own.
+int first_area(Stage s, bool lost_levels) {
+    const bool walk_in = lost_levels ? s.world == 1 || s.world == 3
+                                     : s.world == 1 || s.world == 2 || s.world == 4 || s.world == 7;
+    return s.stage + (walk_in && s.stage >= 2 ? 1 : 0);
+}
+
+}  // namespace
+
+std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels) {
+    auto start = std::make_unique<Start>();
+    Machine& m = start->machine;
+    power_on(m, c, region);
+    int frames = 0;
+    auto advance = [&](u8 buttons) {
+        if (++frames > kLongestScene || m.jammed)
+            throw GameError("The ROM did not reach the start of a stage within a minute: it does not seem to be "
+                            "Super Mario Bros.");
+        run_frame(m, c, buttons, 0, &start->frame);
+    };
+    // The console's first frame is over before the program looks at anything.
+    advance(0);
+    advance(kStart);
+    advance(0);
+    while (time_left(m.ram) == 0) {
+        advance(kStart);
+        if (!stage.whole_game()) {
+            m.ram[at::kWorld] = static_cast<u8>(stage.world - 1);
+            m.ram[at::kStage] = static_cast<u8>(stage.stage - 1);
+            m.ram[at::kArea] = static_cast<u8>(first_area(stage, lost_levels) - 1);
+        }
+        advance(0);
+        m.ram[at::kPreLevelTimer] = 0;
+    }
+    for (int last = time_left(m.ram); time_left(m.ram) >= last;) {
+        last = time_left(m.ram);
+        advance(kStart);
+        advance(0);
+    }
+    return start;
+}
+
+int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out) {
+    u8* const r = m.ram;
+    int frames = 0;
+    auto advance = [&] {
+        run_frame(m, c, 0, 0, out);
+        return ++frames < kLongestScene && !m.jammed;
+    };
+    if (dying(r)) {
+        r[at::kPlayerState] = kDead;
+        advance();
+    }
+    if (whole_game && world_over(r)) {
+        const int time = time_left(r);
+        while (time_left(r) == time && advance()) {
+        }
+    }
+    if (r[at::kAreaChangeTimer] > 1 && r[at::kAreaChangeTimer] < 255) r[at::kAreaChangeTimer] = 1;
+    while (busy(r) || world_over(r)) {
+        r[at::kPreLevelTimer] = 0;
+        if (!advance()) break;
+    }
+    return frames;
+}
+
+End episode_end(const u8* r, Stage stage) {
+    if (stage.whole_game()) return game_over(r) ? End::GameOver : End::None;
+    if (dying(r) || dead(r)) return time_left(r) == 0 ? End::TimeUp : End::Death;
+    if (world_over(r)) return End::Axe;
+    if (stage_over(r)) return End::Flag;
+    // A warp zone leads to another world without a flag.
+    if (r[at::kWorld] + 1 != stage.world || r[at::kStage] + 1 != stage.stage) return End::Warp;
+    return End::None;
+}
+
+}  // namespace wz::smb

@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "smb/memory.hpp"
+
+namespace wz::smb {
+
+/// Where an episode begins. World 0 is the whole game from its title screen.
+struct Stage {
+    int world = 1, stage = 1;
+    bool whole_game() const { return world == 0; }
+    bool operator==(const Stage&) const = default;
+};
+
+/// Why an episode ended.
+enum class End : u8 { None, Death, Flag, Axe, TimeUp, GameOver, Warp, Stalled, StepLimit };
+
+/// The console at the first frame that the player controls, with the picture on its screen.
+struct Start {
+    Machine machine;
+    Frame frame;
+};
+
+/// The game could not be brought where it was asked to go.
+struct GameError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Plays from power-on to the start of a stage. Throws GameError when the ROM does not behave like the game.
+std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels);
+
+/// After a frame in which the episode did not end: hurries through what the player can't influence (dying,
+/// pipes, black screens), as gym-super-mario-bros does. Draws the last frame into `out` unless it is null.
+/// Returns the frames spent.
+int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out);
+
+/// Whether and why the episode is over, looking at the RAM after a frame.
+End episode_end(const u8* ram, Stage stage);
+
+}  // namespace wz::smb

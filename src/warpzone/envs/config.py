@@ -1,0 +1,94 @@
+"""Settings of the environments, which are also the flags of the command line."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from warpzone.envs.actions import action_names
+from warpzone.errors import ConfigError
+
+OBSERVATIONS = {"gray": "y", "grey": "y", "red": "r", "rgb": "rgb"}
+"""Observation kinds, and the channels the engine makes for them."""
+HUD_ROWS = 32
+"""Rows of the screen that show score and time."""
+SCREEN_HEIGHT, SCREEN_WIDTH = 240, 256
+MAX_ENVS, MAX_THREADS = 65_536, 1024
+
+
+@dataclass(frozen=True)
+class ViewConfig:
+    """What the agent sees and how often it acts."""
+
+    frame_skip: int = 4
+    """Frames an action is held."""
+    frame_stack: int = 4
+    """Pictures in an observation."""
+    size: tuple[int, int] = (84, 84)
+    """Height and width of a picture."""
+    observation: str = "gray"
+    """gray, red or rgb. In luma Mario is as bright as the sky; small pictures are better in red."""
+    crop_hud: bool = False
+    """Cut the rows with score and time off."""
+    max_pool: bool = False
+    """Take the brighter of the last two frames, against sprites that flicker."""
+    sticky: float = 0.0
+    """Probability, frame by frame, that the buttons stay as they were."""
+    noop_max: int = 0
+    """An episode begins after a random number of idle frames, at most this many."""
+    action_type: str = "simple"
+    """right, simple, complex or extended."""
+    stall_limit: int = 0
+    """Cut an episode off after so many decisions without new ground; 0: never."""
+    step_limit: int = 0
+    """Cut an episode off after so many decisions; 0: never."""
+
+    def __post_init__(self) -> None:
+        checks = (
+            ("frame_skip", self.frame_skip, 1, 64),
+            ("frame_stack", self.frame_stack, 1, 64),
+            ("height", self.size[0], 1, SCREEN_HEIGHT - (HUD_ROWS if self.crop_hud else 0)),
+            ("width", self.size[1], 1, SCREEN_WIDTH),
+            ("noop_max", self.noop_max, 0, 10_000),
+            ("stall_limit", self.stall_limit, 0, 1_000_000),
+            ("step_limit", self.step_limit, 0, 1_000_000_000),
+        )
+        for name, value, low, high in checks:
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise ConfigError(f"{name} must be a whole number from {low} to {high}, not {value!r}.")
+        if not 0.0 <= self.sticky <= 1.0:
+            raise ConfigError(f"sticky is a probability from 0 to 1, not {self.sticky!r}.")
+        if self.observation not in OBSERVATIONS:
+            raise ConfigError(f"Unknown observation {self.observation!r}: choose gray, red or rgb.")
+        action_names(self.action_type)
+
+    @property
+    def channels(self) -> str:
+        """The engine's letters for the picture's channels."""
+        return OBSERVATIONS[self.observation]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of one observation: stacked pictures times channels, height, width."""
+        return (self.frame_stack * len(self.channels), *self.size)
+
+    @property
+    def num_actions(self) -> int:
+        return len(action_names(self.action_type))
+
+
+def as_size(size: int | tuple[int, int] | list[int]) -> tuple[int, int]:
+    """(height, width) from one number or a pair."""
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size, size
+    if isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(n, int) for n in size):
+        return size[0], size[1]
+    raise ConfigError(f"size is one number or (height, width), not {size!r}.")
+
+
+def thread_count(threads: int, num_envs: int) -> int:
+    """Threads to use: 0 means one for each core this process may use, never more than environments."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
+        raise ConfigError(f"threads must be a whole number from 0 to {MAX_THREADS}, not {threads!r}.")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(threads or cores, num_envs))

@@ -1,0 +1,112 @@
+"""Rewards, vectorised over telemetry: what a step earned, term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.errors import ConfigError
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+TERMS = ("distance", "score", "flag", "death", "time")
+
+
+@dataclass(frozen=True)
+class RewardConfig:
+    """What the agent is paid for. Every term is visible in `info["reward_terms"]`."""
+
+    reward_distance_weight: float = 1.0
+    """Pay per pixel of ground covered for the first time in the episode."""
+    reward_signed_distance: bool = False
+    """Pay signed movement dx instead of new ground, as gym-super-mario-bros does."""
+    reward_distance_cap: float = 30.0
+    """Most pixels paid in one decision, so that a warp or a pipe is not a jackpot."""
+    reward_score_weight: float = 0.0
+    """Pay per point of the game's score."""
+    reward_flag: float = 50.0
+    """Paid once for the flag or the axe."""
+    reward_death: float = 50.0
+    """Taken once for dying."""
+    reward_time_weight: float = 0.0
+    """Taken per tick of the game's clock."""
+    reward_scale_start: float = 0.02
+    """All terms are multiplied by a scale, which begins here ..."""
+    reward_scale_final: float = 0.02
+    """... ends here ..."""
+    reward_scale_anneal_steps: int = 0
+    """... after this many decisions of all environments together; 0 keeps the first."""
+
+    def __post_init__(self) -> None:
+        if self.reward_scale_anneal_steps < 0:
+            raise ConfigError("--reward-scale-anneal-steps can't be negative.")
+        if self.reward_distance_cap <= 0:
+            raise ConfigError("--reward-distance-cap must be positive.")
+
+
+NES_PY_REWARD = RewardConfig(
+    reward_signed_distance=True, reward_flag=0.0, reward_death=25.0, reward_time_weight=1.0,
+    reward_scale_start=1.0, reward_scale_final=1.0, reward_distance_cap=20.0,
+)  # fmt: skip
+"""The reward of gym-super-mario-bros, summed over the frames of a decision."""
+
+
+class RewardShaper:
+    """Turns two successive telemetries into rewards, and remembers how far the scale has been annealed."""
+
+    def __init__(self, config: RewardConfig, num_envs: int) -> None:
+        self.config = config
+        self.num_envs = num_envs
+        self.decisions = 0
+        self.last_dx: Ints = np.zeros(num_envs, np.int32)
+
+    def scale(self) -> float:
+        """The present scale: linear from start to final over the annealing steps."""
+        c = self.config
+        if c.reward_scale_anneal_steps == 0:
+            return c.reward_scale_start
+        done = min(1.0, self.decisions / c.reward_scale_anneal_steps)
+        return c.reward_scale_start + done * (c.reward_scale_final - c.reward_scale_start)
+
+    def __call__(
+        self, before: Mapping[str, Ints], after: Mapping[str, Ints], died: NDArray[np.bool_]
+    ) -> tuple[Floats, dict[str, Floats]]:
+        """Rewards [N] and their terms, scaled; the terms add up to the reward."""
+        c = self.config
+        key = "x_pos" if c.reward_signed_distance else "progress"
+        dx = after[key] - before[key]
+        if c.reward_signed_distance:
+            # A jump by more than the cap is a new room or a loop, not a movement.
+            paid = np.where(np.abs(dx) > c.reward_distance_cap, 0, dx)
+        else:
+            paid = np.clip(dx, 0, c.reward_distance_cap)
+        self.last_dx = after["x_pos"] - before["x_pos"]
+        scale = self.scale()
+        flag = (after["flag_get"] != 0) & (before["flag_get"] == 0)
+        ticks = np.minimum(after["time"] - before["time"], 0)
+        points = np.maximum(after["score"] - before["score"], 0)
+
+        def worth(amount: NDArray[Any], weight: float) -> Floats:
+            return amount.astype(np.float32) * np.float32(weight * scale)
+
+        terms: dict[str, Floats] = {
+            "distance": worth(paid, c.reward_distance_weight),
+            "score": worth(points, c.reward_score_weight),
+            "flag": worth(flag, c.reward_flag),
+            "death": worth(died, -c.reward_death),
+            "time": worth(ticks, c.reward_time_weight),
+        }
+        total = terms["distance"] + terms["score"] + terms["flag"] + terms["death"] + terms["time"]
+        self.decisions += self.num_envs
+        return total, terms
+
+    def state_dict(self) -> dict[str, int]:
+        return {"decisions": self.decisions}
+
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        self.decisions = int(state["decisions"])

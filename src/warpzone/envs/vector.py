@@ -1,0 +1,363 @@
+"""Many environments at once, on the native engine."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from warpzone.engine import FIELDS, Pool
+from warpzone.engine.rom import identify
+from warpzone.engine.rom import rom as find_rom
+from warpzone.envs.actions import action_buttons, action_names
+from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
+from warpzone.envs.rewards import RewardConfig, RewardShaper
+from warpzone.envs.stages import parse_stage, parse_stages
+from warpzone.errors import ConfigError
+
+Info = dict[str, Any]
+_AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetMode.DISABLED: 2}
+_STATUS = np.array(["small", "tall", "fireball"])
+ENDS = ("", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
+"""Why an episode ended, by the number in `info["end"]`."""
+_DEATHS = (1, 4, 5)
+
+_open_vectors: weakref.WeakSet[MarioVectorEnv] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for vector in list(_open_vectors):
+        vector.close()
+
+
+def default_metadata() -> dict[str, Any]:
+    return {"render_modes": ["rgb_array"], "render_fps": 60, "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+
+class _Buffers:
+    """Memory that one step's results go to."""
+
+    def __init__(self, num_envs: int, shape: tuple[int, ...]) -> None:
+        self.observations = np.empty((num_envs, *shape), np.uint8)
+        self.telemetry = np.empty((len(FIELDS), num_envs), np.int32)
+        self.terminated = np.empty(num_envs, np.bool_)
+        self.truncated = np.empty(num_envs, np.bool_)
+
+    def held_elsewhere(self) -> bool:
+        """Whether a caller still holds an array of these. (getrefcount counts our attribute and its own argument.)"""
+        return any(
+            sys.getrefcount(getattr(self, name)) > 2
+            for name in ("observations", "telemetry", "terminated", "truncated")
+        )
+
+
+class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
+    """N consoles on M threads.
+
+    `step` runs all of them and returns arrays; `send` and `recv` are its two halves, so that the caller can work in
+    between. Arrays that were returned stay as they are for as long as they are held: memory is used again only
+    after the caller has let go of it, so nothing is copied.
+    """
+
+    metadata: dict[str, Any] = default_metadata()
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        stage: str | None = None,
+        stages: Sequence[str] | str | None = None,
+        *,
+        frame_skip: int = 4,
+        frame_stack: int = 4,
+        size: int | tuple[int, int] = 84,
+        action_type: str = "simple",
+        threads: int = 0,
+        seed: int | None = None,
+        sticky: float = 0.0,
+        noop_max: int = 0,
+        max_pool: bool = False,
+        crop_hud: bool = False,
+        observation: str = "gray",
+        stall_limit: int = 0,
+        step_limit: int = 0,
+        reward: RewardConfig | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        rom: bytes | str | None = None,
+        lost_levels: bool = False,
+        region: str = "ntsc",
+        pin_threads: bool = True,
+        render_mode: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self._pool: Pool | None = None
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_ENVS:
+            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, not {num_envs!r}.")
+        if stage is not None and stages is not None:
+            raise ConfigError("Give either stage or stages, not both.")
+        if region not in ("ntsc", "pal"):
+            raise ConfigError(f"Unknown region {region!r}: choose 'ntsc' or 'pal'.")
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
+        self.view = ViewConfig(
+            frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
+            crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max, action_type=action_type,
+            stall_limit=stall_limit, step_limit=step_limit,
+        )  # fmt: skip
+        image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)
+        dump = identify(image)
+        self.lost_levels = lost_levels or bool(dump and dump.lost_levels)
+        names = [stage] if stage is not None else stages if stages is not None else ["1-1"]
+        self.stage_names = parse_stages(names, lost_levels=self.lost_levels)
+        self.num_envs = num_envs
+        self.threads = thread_count(threads, num_envs)
+        self.render_mode = render_mode
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {**default_metadata(), "autoreset_mode": self.autoreset_mode}
+        self.action_meanings = action_names(action_type)
+        self.single_observation_space = gym.spaces.Box(0, 255, self.view.shape, np.uint8)
+        self.single_action_space = gym.spaces.Discrete(len(self.action_meanings))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.rewards = RewardShaper(reward or RewardConfig(), num_envs)
+
+        began = time.perf_counter()
+        self._pool = Pool(
+            image, environments=num_envs, threads=self.threads, frame_skip=frame_skip, frame_stack=frame_stack,
+            height=self.view.size[0], width=self.view.size[1], top=HUD_ROWS if crop_hud else 0,
+            channels=self.view.channels, sticky=float(sticky), noop_max=noop_max, max_pool=max_pool,
+            stall_limit=stall_limit, step_limit=step_limit, autoreset=_AUTORESET[self.autoreset_mode],
+            pal=region == "pal", lost_levels=self.lost_levels, pin=pin_threads,
+            stages=[parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],
+            actions=action_buttons(action_type),
+        )  # fmt: skip
+        self.construction_s = time.perf_counter() - began
+        if verbose:
+            each = self.construction_s / num_envs
+            for i in range(num_envs):
+                print(f"[env] constructing env {i + 1}/{num_envs} ({each * 1e3:.2f} ms)")
+        self._shape = self.view.shape
+        self._spare: list[_Buffers] = []
+        self._now = _Buffers(num_envs, self._shape)
+        self._final = _Buffers(num_envs, self._shape)
+        self._before: dict[str, NDArray[np.int32]] = {}
+        self._fresh = np.zeros(num_envs, np.bool_)
+        self._seed = 0 if seed is None else int(seed)
+        self._seeded = False
+        _open_vectors.add(self)
+
+    # ---- Gymnasium ----
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], Info]:
+        """Begin episodes. `options`: "stage" (for these and all later episodes), "snapshot", "reset_mask"."""
+        pool = self._engine()
+        options = dict(options or {})
+        mask = options.pop("reset_mask", None)
+        stage = options.pop("stage", None)
+        snapshot = options.pop("snapshot", None)
+        if options:
+            raise ConfigError(f"Unknown reset option {next(iter(options))!r}: use stage, snapshot or reset_mask.")
+        if mask is not None:
+            mask = np.ascontiguousarray(mask, dtype=np.bool_)
+            if mask.shape != (self.num_envs,):
+                raise ConfigError(f"reset_mask needs one entry for each of the {self.num_envs} environments.")
+        if stage is not None:
+            self.set_stage(stage)
+        seeds = self._seeds(seed)
+        buffers = self._next_buffers()
+        if mask is not None:
+            buffers.telemetry[:] = self._now.telemetry
+        pool.reset(mask, seeds, snapshot, *self._targets(buffers))
+        self._now = buffers
+        self._before = self._telemetry(buffers)
+        self._fresh = np.zeros(self.num_envs, np.bool_)
+        return buffers.observations, self._info(self._before)
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+        """One decision in every environment."""
+        buffers = self._next_buffers()
+        self._engine().step(self._actions(actions), *self._targets(buffers))
+        return self._result(buffers)
+
+    def send(self, actions: NDArray[np.int64]) -> None:
+        """Start a step and return at once."""
+        buffers = self._next_buffers()
+        self._engine().send(self._actions(actions), *self._targets(buffers))
+        self._sent = buffers
+
+    def recv(
+        self,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+        """Wait for the step that `send` started."""
+        self._engine().receive()
+        return self._result(self._sent)
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
+        """The screens, if render_mode is rgb_array."""
+        if self.render_mode is None:
+            return None
+        return tuple(self.screen(i) for i in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Join the threads and give the memory back."""
+        if self._pool is not None and self._pool.pending:
+            self._pool.receive()
+        self._pool = None
+
+    # ---- beyond Gymnasium ----
+
+    @property
+    def ram(self) -> NDArray[np.uint8]:
+        """A copy of every console's RAM, uint8 [N, 2048]."""
+        out = np.empty((self.num_envs, 2048), np.uint8)
+        self._engine().copy_ram(out)
+        return out
+
+    def screen(self, index: int) -> NDArray[np.uint8]:
+        """What environment `index` last drew, uint8 [240, 256, 3]."""
+        return self._engine().screen(int(index))
+
+    def snapshot(self, index: int, *, whole_stack: bool = True) -> bytes:
+        """The environment's console, episode and stacked frames; with only the newest frame it is much smaller."""
+        return self._engine().snapshot(int(index), self.view.frame_stack if whole_stack else 1)
+
+    def restore(self, index: int, blob: bytes) -> None:
+        """Go back to a snapshot of this or another environment with the same ROM and view."""
+        pool = self._engine()
+        pool.restore(int(index), bytes(blob))
+        buffers = self._next_buffers()
+        self._now = buffers
+        # One environment changed under the vector: what it reports must be read again before the next reward.
+        mask = np.zeros(self.num_envs, np.bool_)
+        pool.reset(mask, None, None, *self._targets(buffers))
+        self._before = self._telemetry(buffers)
+
+    def observe(self, index: int) -> NDArray[np.uint8]:
+        """The present observation of one environment."""
+        out = np.empty(self._shape, np.uint8)
+        self._engine().observe(int(index), out)
+        return out
+
+    def set_stage(self, stage: str) -> None:
+        """Let all later episodes be of this stage, one of the vector's."""
+        if stage not in self.stage_names:
+            raise ConfigError(
+                f"Stage {stage!r} is not among this environment's stages ({', '.join(self.stage_names)}): "
+                "name it in stages when making the environment."
+            )
+        self.set_stage_weights([float(name == stage) for name in self.stage_names])
+
+    def set_stage_weights(self, weights: Sequence[float]) -> None:
+        """How often each of `stage_names` is drawn for the episodes that begin from now on."""
+        self._engine().set_stage_weights([float(w) for w in weights])
+
+    def queue_start(self, index: int, blob: bytes) -> None:
+        """Let the next episode of environment `index` begin from a snapshot."""
+        self._engine().queue_start(int(index), bytes(blob))
+
+    # ---- inside ----
+
+    def _engine(self) -> Pool:
+        if self._pool is None:
+            raise ConfigError("The environment is closed: make a new one.")
+        return self._pool
+
+    def _actions(self, actions: Any) -> NDArray[np.int64]:
+        array = np.asarray(actions)
+        if array.shape != (self.num_envs,):
+            raise ConfigError(
+                f"Give one action for each of the {self.num_envs} environments, not an array of shape {array.shape}."
+            )
+        if array.dtype.kind not in "iu":
+            raise ConfigError(f"Actions are whole numbers, not {array.dtype}.")
+        return np.ascontiguousarray(array, dtype=np.int64)
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64] | None:
+        if seed is None:
+            if self._seeded:
+                return None
+            seed = self._seed
+        self._seeded = True
+        if isinstance(seed, int | np.integer):
+            first = int(seed) & 0xFFFFFFFFFFFFFFFF
+            spread = np.arange(self.num_envs, dtype=np.uint64) + np.uint64(1)
+            # Neighbouring seeds must not give neighbouring environments the same stream.
+            with np.errstate(over="ignore"):
+                return np.uint64(first) * np.uint64(0xD1342543DE82EF95) + spread * np.uint64(0x2545F4914F6CDD1D)
+        if len(seed) != self.num_envs:
+            raise ConfigError(f"Give one seed, or one for each of the {self.num_envs} environments.")
+        return np.array([(s or 0) & 0xFFFFFFFFFFFFFFFF for s in seed], dtype=np.uint64)
+
+    def _next_buffers(self) -> _Buffers:
+        self._spare.append(self._now)
+        for i, buffers in enumerate(self._spare):
+            if not buffers.held_elsewhere() and buffers is not self._now:
+                return self._spare.pop(i)
+        del self._spare[:-2]
+        return _Buffers(self.num_envs, self._shape)
+
+    def _targets(self, b: _Buffers) -> tuple[Any, ...]:
+        return b.observations, b.telemetry, b.terminated, b.truncated, self._final.observations, self._final.telemetry
+
+    def _telemetry(self, buffers: _Buffers) -> dict[str, NDArray[np.int32]]:
+        return dict(zip(FIELDS, buffers.telemetry, strict=True))
+
+    def _info(self, telemetry: dict[str, NDArray[np.int32]]) -> Info:
+        info: Info = dict(telemetry)
+        info["flag_get"] = telemetry["flag_get"] != 0
+        info["status"] = _STATUS[np.minimum(telemetry["status"], 2)]
+        return info
+
+    def _result(
+        self, buffers: _Buffers
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+        self._now = buffers
+        after = self._telemetry(buffers)
+        done = buffers.terminated | buffers.truncated
+        any_done = bool(done.any())
+        ended = after
+        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        if same_step and any_done:
+            final = self._telemetry(self._final)
+            ended = {name: np.where(done, final[name], value) for name, value in after.items()}
+        died = np.isin(ended["end"], _DEATHS) if any_done else np.zeros(self.num_envs, np.bool_)
+        rewards, terms = self.rewards(self._before, ended, died)
+        if self._fresh.any():
+            # These only began an episode: NEXT_STEP spends a step on that.
+            for term in terms.values():
+                term[self._fresh] = 0
+            rewards[self._fresh] = 0
+        info = self._info(after)
+        info["reward_terms"] = terms
+        info["dx"] = self.rewards.last_dx
+        if same_step:
+            if any_done:
+                info["final_obs"] = self._final.observations.copy()
+                info["final_info"] = self._info(ended)
+                info["_final_obs"] = info["_final_info"] = done
+        else:
+            self._fresh = done
+        self._before = after
+        return buffers.observations, rewards, buffers.terminated, buffers.truncated, info
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    if isinstance(mode, AutoresetMode):
+        return mode
+    for known in AutoresetMode:
+        if str(mode).lower().replace("_", "") in (known.name.lower().replace("_", ""), known.value.lower()):
+            return known
+    raise ConfigError(f"Unknown autoreset mode {mode!r}: choose next_step, same_step or disabled.")
