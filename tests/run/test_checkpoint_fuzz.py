@@ -70,6 +70,7 @@ def test_a_flipped_bit_or_a_cut_is_always_found(path: Path, data: st.DataObject)
         path.write_bytes(good)
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 @fuzz
 @given(data=st.data())
 def test_a_damaged_file_that_its_sidecar_vouches_for_is_read_or_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from warpzone.run.checkpoints import (
 )
 from warpzone.run.resume import ResumeSource, best_checkpoint, check_fits, contains, find_resume, fit_weights
 from warpzone.run.sidecar import CheckpointMeta
+
+from .faulty_files import Crash, FaultyFiles
 
 CONFIG = {"model": {"memory": "gru", "channels": [16, 32]}, "env": {"stage": "1-1"}}
 MATCHING = {"model": {"memory": "gru", "channels": (16, 32)}, "env": {"stage": "1-1"}}
@@ -75,6 +78,20 @@ def test_damaged_files_are_passed_over(tmp_path: Path) -> None:
         damage(save(tmp_path, name, index, save_index=index))
     assert found(find_resume(tmp_path)) == (step_name(10), "numbered")
     assert found(find_resume(tmp_path, resume="latest")) == (step_name(10), "numbered")
+
+
+def test_a_save_that_was_cut_off_does_not_hide_a_newer_numbered_checkpoint(tmp_path: Path) -> None:
+    for fail_at in range(60):
+        run = tmp_path / str(fail_at)
+        save(run, "latest", 327, save_index=1)
+        save(run, step_name(330), 330, save_index=2)
+        with suppress(Crash):
+            meta = CheckpointMeta(global_update=333, save_index=3)
+            save_checkpoint(run / "checkpoints", "latest", {}, meta, files=FaultyFiles(fail_at, "crash"))
+        source = find_resume(run)
+        assert source is not None
+        assert source.meta.global_update in (330, 333)
+        assert load_checkpoint(source.path).meta == source.meta
 
 
 def test_resume_latest_means_latest(tmp_path: Path) -> None:

@@ -120,6 +120,13 @@ def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
     return _read_sidecar(path)[0].meta
 
 
+def described_metas(path: Path) -> tuple[CheckpointMeta, ...]:
+    """All that the sidecar describes, unverified: after a save that was cut off, the coming file and the old
+    one.
+    """
+    return tuple(described.meta for described in _read_sidecar(path))
+
+
 def is_sound(path: Path) -> bool:
     """Whether the file is there, is not a link out of its folder and fits its sidecar."""
     try:
@@ -193,7 +200,7 @@ class CheckpointKeeper:
                 meta = read_meta(path, verify=False)
                 self._save_index = max(self._save_index, meta.save_index)
                 if path.stem == "best":
-                    self._best = meta.clear_rate_mean
+                    self._best = read_meta(path).clear_rate_mean
 
     def due(self, global_update: int) -> bool:
         return self._step_due(global_update) or self._latest_due(global_update)

@@ -9,7 +9,7 @@ chosen.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from warpzone.errors import CheckpointError
-from warpzone.run.checkpoints import checkpoint_path, numbered_checkpoints, read_meta
+from warpzone.run.checkpoints import checkpoint_path, described_metas, numbered_checkpoints, read_meta
 from warpzone.run.sidecar import CheckpointMeta
 
 SEARCH_LIMIT_FILES = 10_000
@@ -82,21 +82,15 @@ def find_matching(
     runs_folder: Path, matching: Mapping[str, Any], *, limit_files: int = SEARCH_LIMIT_FILES
 ) -> ResumeSource | None:
     """The furthest sound checkpoint below `runs_folder` whose configuration has all that `matching` has."""
-    candidates: list[tuple[int, int, str, Path]] = []
-    for path in _files_below(runs_folder, limit_files):
-        if path.suffix != ".pt" or path.name.startswith("."):
-            continue
-        try:
-            meta = read_meta(path, verify=False)
-        except CheckpointError:
-            continue
-        if contains(meta.config, matching):
-            candidates.append((meta.global_step, meta.save_index, str(path), path))
-    for *_, path in sorted(candidates, reverse=True):
-        meta_read = _sound(path)
-        if meta_read is not None and contains(meta_read.config, matching):
-            return ResumeSource(path, meta_read, "search")
-    return None
+    candidates = [
+        (meta.global_step, meta.save_index, path, meta)
+        for path in _files_below(runs_folder, limit_files)
+        if path.suffix == ".pt" and not path.name.startswith(".")
+        for meta in _described(path)
+        if contains(meta.config, matching)
+    ]
+    chosen = _first_sound(sorted(candidates, key=lambda c: c[:3], reverse=True))
+    return chosen and ResumeSource(*chosen, "search")
 
 
 def contains(config: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
@@ -230,21 +224,33 @@ def _explicit(resume: str, runs_folder: Path | None) -> ResumeSource:
 
 def _newest_of_run(run_folder: Path, *, latest_first: bool = False) -> ResumeSource | None:
     folder = run_folder / "checkpoints" if (run_folder / "checkpoints").is_dir() else run_folder
-    numbered = numbered_checkpoints(folder)
     latest = folder / "latest.pt"
-    found = []
-    for path in [*numbered, latest]:
-        try:
-            meta = read_meta(path, verify=False)
-        except CheckpointError:
-            continue
-        is_latest = path == latest
-        found.append((latest_first and is_latest, meta.save_index, meta.global_update, not is_latest, path))
-    for *_, path in sorted(found, reverse=True):
-        meta_read = _sound(path)
-        if meta_read is not None:
-            return ResumeSource(path, meta_read, "latest" if path == latest else "numbered")
+    candidates = [
+        (latest_first and path == latest, meta.save_index, meta.global_update, path != latest, path, meta)
+        for path in [*numbered_checkpoints(folder), latest]
+        for meta in _described(path)
+    ]
+    chosen = _first_sound(sorted(candidates, key=lambda c: c[:5], reverse=True))
+    return chosen and ResumeSource(*chosen, "latest" if chosen[0] == latest else "numbered")
+
+
+def _first_sound(candidates: Sequence[tuple[Any, ...]]) -> tuple[Path, CheckpointMeta] | None:
+    """The first (..., path, meta) whose file is whole and is the one that `meta` describes."""
+    sound: dict[Path, CheckpointMeta | None] = {}
+    for *_, path, meta in candidates:
+        if path not in sound:
+            sound[path] = _sound(path)
+        # After a save that was cut off, the newest description is of a file that never came.
+        if sound[path] == meta:
+            return path, meta
     return None
+
+
+def _described(path: Path) -> tuple[CheckpointMeta, ...]:
+    try:
+        return described_metas(path)
+    except CheckpointError:
+        return ()
 
 
 def _sound(path: Path) -> CheckpointMeta | None:
