@@ -28,7 +28,8 @@ class ForkSafeLock {
         for (;;) {
             pid_t holder = 0;
             if (holder_.compare_exchange_weak(holder, me, std::memory_order_acquire)) return;
-            if (holder != 0 && holder != me && holder_.compare_exchange_strong(holder, me, std::memory_order_acquire))
+            if (holder != 0 && holder != me &&
+                holder_.compare_exchange_strong(holder, me, std::memory_order_acquire))
                 return;
             std::this_thread::yield();
         }
@@ -49,7 +50,8 @@ u32 read(Context* c, u32 addr, u32, i64 cycle) {
 
 /// The access at a wrong page that an index out of the page causes.
 u16 read_wrong_page(Context* c, u32 base, u32 index, i64 cycle) {
-    const u16 addr = static_cast<u16>(base + index), wrong = static_cast<u16>((base & 0xFF00) | (addr & 0xFF));
+    const u16 addr = static_cast<u16>(base + index),
+              wrong = static_cast<u16>((base & 0xFF00) | (addr & 0xFF));
     if (is_register(wrong)) bus::read_slow(*c->console, wrong, cycle);
     return addr;
 }
@@ -60,7 +62,8 @@ u32 read_indexed(Context* c, u32 base, u32 index, i64 cycle) {
 }
 
 u32 write(Context* c, u32 addr, u32 value, i64 cycle) {
-    return static_cast<u32>(bus::write_slow(*c->console, static_cast<u16>(addr), static_cast<u8>(value), cycle));
+    return static_cast<u32>(
+        bus::write_slow(*c->console, static_cast<u16>(addr), static_cast<u8>(value), cycle));
 }
 
 u32 write_indexed(Context* c, u32 base_and_index, u32 value, i64 cycle) {
@@ -86,9 +89,11 @@ void load_state(Context& c, const Machine& m) {
 void store_state(const Context& c, Machine& m) {
     m.clock = c.limit - c.remaining;
     m.pc = static_cast<u16>(c.pc);
-    m.a = static_cast<u8>(c.a), m.x = static_cast<u8>(c.x), m.y = static_cast<u8>(c.y), m.s = static_cast<u8>(c.s);
-    m.p = static_cast<u8>((m.p & (cpu::kInterrupt | cpu::kDecimal)) | cpu::kUnused | c.carry | (c.overflow ? cpu::kOverflow : 0) |
-                          (c.nz & 0x8080 ? cpu::kNegative : 0) | (c.nz & 0xFF ? 0 : cpu::kZero));
+    m.a = static_cast<u8>(c.a), m.x = static_cast<u8>(c.x), m.y = static_cast<u8>(c.y),
+    m.s = static_cast<u8>(c.s);
+    m.p = static_cast<u8>((m.p & (cpu::kInterrupt | cpu::kDecimal)) | cpu::kUnused | c.carry |
+                          (c.overflow ? cpu::kOverflow : 0) | (c.nz & 0x8080 ? cpu::kNegative : 0) |
+                          (c.nz & 0xFF ? 0 : cpu::kZero));
 }
 
 /// Lets the interpreter do one instruction. True if the interpreter would leave after it, whatever the limit.
@@ -105,8 +110,10 @@ bool interpret_one(Console& k) {
         case 0x28:
         case 0x40:
         case 0x58:
-        case 0x78: return true;
-        default: return m.clock >= m.limit;
+        case 0x78:
+            return true;
+        default:
+            return m.clock >= m.limit;
     }
 }
 
@@ -135,7 +142,8 @@ class Translation {
     }
 
     void enter(Context& c, const void* at) const {
-        reinterpret_cast<void (*)(Context*, const void*)>(reinterpret_cast<std::uintptr_t>(memory_.base() + runtime_.enter))(&c, at);
+        reinterpret_cast<void (*)(Context*, const void*)>(
+            reinterpret_cast<std::uintptr_t>(memory_.base() + runtime_.enter))(&c, at);
     }
     const void* entries() const { return entries_.data(); }
 
@@ -175,7 +183,8 @@ class Translation {
         // Only now may others see it: the code is complete, and so is what it jumps to.
         for (std::size_t i = 0; i < traces.size(); ++i) blocks_.at(traces[i].entry) = placed[i];
         for (std::size_t i = 0; i < traces.size(); ++i)
-            entries_[traces[i].entry & 0x7FFF].store(memory_.base() + placed[i].checked, std::memory_order_release);
+            entries_[traces[i].entry & 0x7FFF].store(memory_.base() + placed[i].checked,
+                                                     std::memory_order_release);
         return true;
     }
 

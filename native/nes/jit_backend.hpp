@@ -47,7 +47,8 @@ std::vector<u8> emit_runtime(u32 origin, Runtime& places);
 
 /// Emits the traces, to be placed at `origin`. Every trace they lead to is among them or among `known`.
 /// `blocks` receives one Block a trace.
-std::vector<u8> emit_traces(u32 origin, const Runtime& runtime, const Prg& prg, const std::vector<Trace>& traces,
-                            const Blocks& known, std::vector<Block>& blocks);
+std::vector<u8> emit_traces(u32 origin, const Runtime& runtime, const Prg& prg,
+                            const std::vector<Trace>& traces, const Blocks& known,
+                            std::vector<Block>& blocks);
 
 }  // namespace wz::jit

@@ -11,11 +11,12 @@ enum class Exit : u32 {
     LimitMoved  ///< an access moved the limit: decide anew
 };
 
-/// Where emitted code expects to find the byte at $0000: this far behind its RAM pointer, so that all of the zero page
-/// lies within reach of an 8-bit displacement.
+/// Where emitted code expects to find the byte at $0000: this far behind its RAM pointer, so that all of the
+/// zero page lies within reach of an 8-bit displacement.
 inline constexpr int kRamBias = 128;
 
-/// What driver and translated code share during a run. The CPU's state is loaded from here on entry and stored on exit.
+/// What driver and translated code share during a run. The CPU's state is loaded from here on entry and
+/// stored on exit.
 struct Context {
     i64 remaining;  ///< cycles until the limit
     i64 limit;      ///< what `Machine::limit` was on entry

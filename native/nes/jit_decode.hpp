@@ -30,11 +30,14 @@ struct Opcode {
 constexpr int length(Mode m) {
     switch (m) {
         case Mode::Implied:
-        case Mode::Accumulator: return 1;
+        case Mode::Accumulator:
+            return 1;
         case Mode::Abs:
         case Mode::AbsX:
-        case Mode::AbsY: return 3;
-        default: return 2;
+        case Mode::AbsY:
+            return 3;
+        default:
+            return 2;
     }
 }
 
@@ -49,18 +52,23 @@ enum Flags : u8 { kNoFlags = 0, kNZ = 1, kC = 2, kV = 4, kAllFlags = 7 };
 constexpr u8 flags_set(Op op) {
     switch (op) {
         case Op::Adc:
-        case Op::Sbc: return kAllFlags;
+        case Op::Sbc:
+            return kAllFlags;
         case Op::Cmp:
         case Op::Cpx:
         case Op::Cpy:
         case Op::Asl:
         case Op::Lsr:
         case Op::Rol:
-        case Op::Ror: return kNZ | kC;
-        case Op::Bit: return kNZ | kV;
+        case Op::Ror:
+            return kNZ | kC;
+        case Op::Bit:
+            return kNZ | kV;
         case Op::Clc:
-        case Op::Sec: return kC;
-        case Op::Clv: return kV;
+        case Op::Sec:
+            return kC;
+        case Op::Clv:
+            return kV;
         case Op::Lda:
         case Op::Ldx:
         case Op::Ldy:
@@ -78,8 +86,10 @@ constexpr u8 flags_set(Op op) {
         case Op::Iny:
         case Op::Dex:
         case Op::Dey:
-        case Op::Pla: return kNZ;
-        default: return kNoFlags;
+        case Op::Pla:
+            return kNZ;
+        default:
+            return kNoFlags;
     }
 }
 
@@ -90,14 +100,18 @@ constexpr u8 flags_used(Op op) {
         case Op::Rol:
         case Op::Ror:
         case Op::Bcc:
-        case Op::Bcs: return kC;
+        case Op::Bcs:
+            return kC;
         case Op::Bvc:
-        case Op::Bvs: return kV;
+        case Op::Bvs:
+            return kV;
         case Op::Bpl:
         case Op::Bmi:
         case Op::Bne:
-        case Op::Beq: return kNZ;
-        default: return kNoFlags;
+        case Op::Beq:
+            return kNZ;
+        default:
+            return kNoFlags;
     }
 }
 
@@ -138,8 +152,10 @@ constexpr std::array<Opcode, 256> make_opcodes() {
     t[0xB4] = {Op::Ldy, Mode::ZpX, 4}, t[0xAC] = {Op::Ldy, Mode::Abs, 4}, t[0xBC] = {Op::Ldy, Mode::AbsX, 4};
     t[0x86] = {Op::Stx, Mode::Zp, 3}, t[0x96] = {Op::Stx, Mode::ZpY, 4}, t[0x8E] = {Op::Stx, Mode::Abs, 4};
     t[0x84] = {Op::Sty, Mode::Zp, 3}, t[0x94] = {Op::Sty, Mode::ZpX, 4}, t[0x8C] = {Op::Sty, Mode::Abs, 4};
-    t[0xE0] = {Op::Cpx, Mode::Immediate, 2}, t[0xE4] = {Op::Cpx, Mode::Zp, 3}, t[0xEC] = {Op::Cpx, Mode::Abs, 4};
-    t[0xC0] = {Op::Cpy, Mode::Immediate, 2}, t[0xC4] = {Op::Cpy, Mode::Zp, 3}, t[0xCC] = {Op::Cpy, Mode::Abs, 4};
+    t[0xE0] = {Op::Cpx, Mode::Immediate, 2}, t[0xE4] = {Op::Cpx, Mode::Zp, 3},
+    t[0xEC] = {Op::Cpx, Mode::Abs, 4};
+    t[0xC0] = {Op::Cpy, Mode::Immediate, 2}, t[0xC4] = {Op::Cpy, Mode::Zp, 3},
+    t[0xCC] = {Op::Cpy, Mode::Abs, 4};
     t[0x24] = {Op::Bit, Mode::Zp, 3}, t[0x2C] = {Op::Bit, Mode::Abs, 4};
     const struct {
         u8 code;

@@ -18,8 +18,12 @@ bool classify(Step& s) {
     switch (s.mode) {
         case Mode::Zp:
         case Mode::ZpX:
-        case Mode::ZpY: s.access = Access::Ram; return true;
-        case Mode::IndY: s.access = Access::Pointer; return true;
+        case Mode::ZpY:
+            s.access = Access::Ram;
+            return true;
+        case Mode::IndY:
+            s.access = Access::Pointer;
+            return true;
         case Mode::Abs:
         case Mode::AbsX:
         case Mode::AbsY: {
@@ -34,32 +38,43 @@ bool classify(Step& s) {
                 return false;
             return true;
         }
-        default: return true;
+        default:
+            return true;
     }
 }
 
 /// After sprite DMA the CPU stands still for longer than a trace's cost covers, so the trace ends there.
 bool may_stall(const Step& s) {
-    if (!is_store(s.op) || (s.access != Access::Register && s.access != Access::RegisterIndexed)) return false;
+    if (!is_store(s.op) || (s.access != Access::Register && s.access != Access::RegisterIndexed))
+        return false;
     return s.operand <= kSpriteDma && s.operand + (s.mode == Mode::Abs ? 0 : 0xFF) >= kSpriteDma;
 }
 
 /// A branch after an instruction that settles it, as in SEC / BCS, is a jump in disguise.
 bool always_taken(const Step& before, const Step& branch) {
     switch (branch.op) {
-        case Op::Bcc: return before.op == Op::Clc;
-        case Op::Bcs: return before.op == Op::Sec;
-        case Op::Bvc: return before.op == Op::Clv;
-        default: break;
+        case Op::Bcc:
+            return before.op == Op::Clc;
+        case Op::Bcs:
+            return before.op == Op::Sec;
+        case Op::Bvc:
+            return before.op == Op::Clv;
+        default:
+            break;
     }
     if (before.mode != Mode::Immediate || before.op < Op::Lda || before.op > Op::Ldy) return false;
     const u8 value = static_cast<u8>(before.operand);
     switch (branch.op) {
-        case Op::Bne: return value != 0;
-        case Op::Beq: return value == 0;
-        case Op::Bmi: return value >= 0x80;
-        case Op::Bpl: return value < 0x80;
-        default: return false;
+        case Op::Bne:
+            return value != 0;
+        case Op::Beq:
+            return value == 0;
+        case Op::Bmi:
+            return value >= 0x80;
+        case Op::Bpl:
+            return value < 0x80;
+        default:
+            return false;
     }
 }
 
@@ -94,12 +109,14 @@ class ReturnAddresses {
     int depth_ = 0;
 };
 
-/// May somebody see the flags at the start (the first) or at the end (the second) of the step, other than by using them?
+/// May somebody see the flags at the start (the first) or at the end (the second) of the step, other than by
+/// using them?
 bool leaves_before(const Step& s) {
     return s.access == Access::Pointer || s.op == Op::Jsr || s.op == Op::Rts;
 }
 bool leaves_after(const Step& s) {
-    return s.access == Access::Register || s.access == Access::RegisterIndexed || (is_branch(s.op) && !s.inlined);
+    return s.access == Access::Register || s.access == Access::RegisterIndexed ||
+           (is_branch(s.op) && !s.inlined);
 }
 
 void find_needed_flags(Trace& t) {
@@ -107,7 +124,8 @@ void find_needed_flags(Trace& t) {
     for (auto s = t.steps.rbegin(); s != t.steps.rend(); ++s) {
         if (leaves_after(*s)) needed = kAllFlags;
         s->needed = needed;
-        needed = static_cast<u8>((needed & ~flags_set(s->op)) | (s->inlined && is_branch(s->op) ? 0 : flags_used(s->op)));
+        needed = static_cast<u8>((needed & ~flags_set(s->op)) |
+                                 (s->inlined && is_branch(s->op) ? 0 : flags_used(s->op)));
         if (leaves_before(*s)) needed = kAllFlags;
     }
     t.live = needed;
@@ -144,7 +162,8 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
         return t;
     };
     for (;;) {
-        const bool again = std::any_of(t.steps.begin(), t.steps.end(), [&](const Step& s) { return s.pc == pc; });
+        const bool again =
+            std::any_of(t.steps.begin(), t.steps.end(), [&](const Step& s) { return s.pc == pc; });
         if (again || static_cast<int>(t.steps.size()) >= longest) return finish(Trace::Ending::Jump, pc);
         if (pc < 0x8000 || pc > 0xFFFF) return finish(Trace::Ending::Interpret, pc);
         const Opcode code = kOpcodes[at(prg, pc)];
@@ -154,7 +173,8 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
         s.mode = code.mode;
         const int size = length(s.mode);
         // An instruction that runs over the end of memory is as good as rare.
-        if (s.op == Op::Rare || pc + static_cast<u32>(size) > 0x10000) return finish(Trace::Ending::Interpret, pc);
+        if (s.op == Op::Rare || pc + static_cast<u32>(size) > 0x10000)
+            return finish(Trace::Ending::Interpret, pc);
         s.operand = size == 3 ? word_at(prg, pc + 1) : size == 2 ? at(prg, pc + 1) : u16{0};
         s.start = now;
         s.end = static_cast<u16>(now + code.cycles + s.pays_for_crossing());
@@ -188,9 +208,15 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
                 dynamic = !s.inlined;
                 next = s.target;
                 break;
-            case Op::Pha: returns.push(); break;
-            case Op::Pla: returns.pull(); break;
-            case Op::Txs: returns.forget(); break;
+            case Op::Pha:
+                returns.push();
+                break;
+            case Op::Pla:
+                returns.pull();
+                break;
+            case Op::Txs:
+                returns.forget();
+                break;
             default:
                 if (is_branch(s.op)) {
                     s.target = static_cast<u16>(next + static_cast<u32>(static_cast<i8>(s.operand)));

@@ -26,10 +26,12 @@ struct Step {
     Op op = Op::Rare;
     Mode mode = Mode::Implied;
     Access access = Access::None;
-    bool inlined = false;  ///< an Rts whose Jsr is in the trace; a branch whose outcome is known: go on at `target`
-    u8 needed = kAllFlags;  ///< flags that somebody may look at after this instruction, before they are set anew
-    u16 start = 0;          ///< cycles from the trace's head to here, if every page is crossed
-    u16 end = 0;            ///< the same after it (of a branch: not taken)
+    bool inlined =
+        false;  ///< an Rts whose Jsr is in the trace; a branch whose outcome is known: go on at `target`
+    u8 needed =
+        kAllFlags;  ///< flags that somebody may look at after this instruction, before they are set anew
+    u16 start = 0;  ///< cycles from the trace's head to here, if every page is crossed
+    u16 end = 0;    ///< the same after it (of a branch: not taken)
 
     u16 next() const { return static_cast<u16>(pc + length(mode)); }
     /// Reads through an index take a cycle more when they leave the page; counted in `end`.

@@ -195,7 +195,8 @@ class Assembler {
     }
     /// `always`: spl, bpl, sil and dil exist only with the prefix.
     void rex(bool wide, u8 reg, u8 index, u8 base, bool always) {
-        const u8 bits = static_cast<u8>(wide << 3 | (reg >> 3 & 1) << 2 | (index >> 3 & 1) << 1 | (base >> 3 & 1));
+        const u8 bits =
+            static_cast<u8>(wide << 3 | (reg >> 3 & 1) << 2 | (index >> 3 & 1) << 1 | (base >> 3 & 1));
         if (bits || always) put(0x40 | bits);
     }
     void modrm(u8 mod, u8 reg, u8 rm) { put(static_cast<u8>(mod << 6 | (reg & 7) << 3 | (rm & 7))); }

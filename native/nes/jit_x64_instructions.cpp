@@ -9,9 +9,15 @@ using Nz = FlagState::Nz;
 
 void Lowering::alu(Alu op, Reg to, const Operand& o) {
     switch (o.kind) {
-        case Operand::Kind::Immediate: a_.alu8(op, to, o.imm); break;
-        case Operand::Kind::Memory: a_.alu8(op, to, o.mem); break;
-        case Operand::Kind::Register: a_.alu8(op, to, o.reg); break;
+        case Operand::Kind::Immediate:
+            a_.alu8(op, to, o.imm);
+            break;
+        case Operand::Kind::Memory:
+            a_.alu8(op, to, o.mem);
+            break;
+        case Operand::Kind::Register:
+            a_.alu8(op, to, o.reg);
+            break;
     }
     f_.clobber_host();
 }
@@ -19,9 +25,15 @@ void Lowering::alu(Alu op, Reg to, const Operand& o) {
 void Lowering::load(Reg to, const Step& s) {
     const Operand o = operand(s);
     switch (o.kind) {
-        case Operand::Kind::Immediate: a_.mov32(to, o.imm); break;
-        case Operand::Kind::Memory: a_.movzx8(to, o.mem); break;
-        case Operand::Kind::Register: a_.mov32(to, o.reg); break;
+        case Operand::Kind::Immediate:
+            a_.mov32(to, o.imm);
+            break;
+        case Operand::Kind::Memory:
+            a_.movzx8(to, o.mem);
+            break;
+        case Operand::Kind::Register:
+            a_.mov32(to, o.reg);
+            break;
     }
     f_.host_nz = false;
     set_nz(to);
@@ -30,8 +42,12 @@ void Lowering::load(Reg to, const Step& s) {
 
 void Lowering::store(Reg from, const Step& s) {
     switch (s.access) {
-        case Access::Ram: a_.mov8(ram_operand(s), from); return;
-        case Access::Pointer: a_.mov8(pointer_operand(s).mem, from); return;
+        case Access::Ram:
+            a_.mov8(ram_operand(s), from);
+            return;
+        case Access::Pointer:
+            a_.mov8(pointer_operand(s).mem, from);
+            return;
         case Access::Register:
             a_.mov32(kT0, s.operand);
             a_.mov32(kT1, from);
@@ -52,9 +68,15 @@ void Lowering::store(Reg from, const Step& s) {
 void Lowering::arithmetic(const Step& s) {
     const Operand o = operand(s);
     switch (s.op) {
-        case Op::Ora: alu(kOr, kRegA, o); break;
-        case Op::And: alu(kAnd, kRegA, o); break;
-        case Op::Eor: alu(kXor, kRegA, o); break;
+        case Op::Ora:
+            alu(kOr, kRegA, o);
+            break;
+        case Op::And:
+            alu(kAnd, kRegA, o);
+            break;
+        case Op::Eor:
+            alu(kXor, kRegA, o);
+            break;
         default: {
             // The host subtracts a borrow where the 6502 adds a carry.
             const bool add = s.op == Op::Adc;
@@ -94,9 +116,14 @@ void Lowering::compare(Reg reg, const Step& s) {
 void Lowering::bit(const Step& s) {
     const Operand o = operand(s);
     switch (o.kind) {
-        case Operand::Kind::Immediate: a_.mov32(kT0, o.imm); break;
-        case Operand::Kind::Memory: a_.movzx8(kT0, o.mem); break;
-        case Operand::Kind::Register: break;
+        case Operand::Kind::Immediate:
+            a_.mov32(kT0, o.imm);
+            break;
+        case Operand::Kind::Memory:
+            a_.movzx8(kT0, o.mem);
+            break;
+        case Operand::Kind::Register:
+            break;
     }
     if (s.needed & kV) {
         a_.bt32(kT0, 6);
@@ -115,8 +142,12 @@ void Lowering::bit(const Step& s) {
 void Lowering::modify_byte(const Step& s, Reg r) {
     bool host_nz = true;
     switch (s.op) {
-        case Op::Asl: a_.alu8(kAdd, r, r); break;
-        case Op::Lsr: a_.shift8(kShr, r); break;
+        case Op::Asl:
+            a_.alu8(kAdd, r, r);
+            break;
+        case Op::Lsr:
+            a_.shift8(kShr, r);
+            break;
         case Op::Rol:
             carry_to_host(HostCarry::Same);
             a_.alu8(kAdc, r, r);
@@ -126,8 +157,12 @@ void Lowering::modify_byte(const Step& s, Reg r) {
             a_.shift8(kRcr, r);
             host_nz = false;
             break;
-        case Op::Inc: a_.inc8(r); break;
-        default: a_.dec8(r); break;
+        case Op::Inc:
+            a_.inc8(r);
+            break;
+        default:
+            a_.dec8(r);
+            break;
     }
     f_.clobber_host();
     f_.host_nz = host_nz;
@@ -164,33 +199,51 @@ void Lowering::transfer(Reg to, Reg from) {
 
 void Lowering::step(const Step& s) {
     switch (s.op) {
-        case Op::Lda: return load(kRegA, s);
-        case Op::Ldx: return load(kRegX, s);
-        case Op::Ldy: return load(kRegY, s);
-        case Op::Sta: return store(kRegA, s);
-        case Op::Stx: return store(kRegX, s);
-        case Op::Sty: return store(kRegY, s);
+        case Op::Lda:
+            return load(kRegA, s);
+        case Op::Ldx:
+            return load(kRegX, s);
+        case Op::Ldy:
+            return load(kRegY, s);
+        case Op::Sta:
+            return store(kRegA, s);
+        case Op::Stx:
+            return store(kRegX, s);
+        case Op::Sty:
+            return store(kRegY, s);
         case Op::Ora:
         case Op::And:
         case Op::Eor:
         case Op::Adc:
-        case Op::Sbc: return arithmetic(s);
-        case Op::Cmp: return compare(kRegA, s);
-        case Op::Cpx: return compare(kRegX, s);
-        case Op::Cpy: return compare(kRegY, s);
-        case Op::Bit: return bit(s);
+        case Op::Sbc:
+            return arithmetic(s);
+        case Op::Cmp:
+            return compare(kRegA, s);
+        case Op::Cpx:
+            return compare(kRegX, s);
+        case Op::Cpy:
+            return compare(kRegY, s);
+        case Op::Bit:
+            return bit(s);
         case Op::Asl:
         case Op::Lsr:
         case Op::Rol:
         case Op::Ror:
         case Op::Inc:
-        case Op::Dec: return modify(s);
-        case Op::Tax: return transfer(kRegX, kRegA);
-        case Op::Txa: return transfer(kRegA, kRegX);
-        case Op::Tay: return transfer(kRegY, kRegA);
-        case Op::Tya: return transfer(kRegA, kRegY);
-        case Op::Tsx: return transfer(kRegX, kRegS);
-        case Op::Txs: return a_.mov32(kRegS, kRegX);
+        case Op::Dec:
+            return modify(s);
+        case Op::Tax:
+            return transfer(kRegX, kRegA);
+        case Op::Txa:
+            return transfer(kRegA, kRegX);
+        case Op::Tay:
+            return transfer(kRegY, kRegA);
+        case Op::Tya:
+            return transfer(kRegA, kRegY);
+        case Op::Tsx:
+            return transfer(kRegX, kRegS);
+        case Op::Txs:
+            return a_.mov32(kRegS, kRegX);
         case Op::Inx:
         case Op::Iny:
         case Op::Dex:
@@ -210,7 +263,8 @@ void Lowering::step(const Step& s) {
             f_.carry_in_place = false;
             f_.host_carry = HostCarry::None;
             return;
-        case Op::Clv: return a_.mov32(kOverflow, u32{0});
+        case Op::Clv:
+            return a_.mov32(kOverflow, u32{0});
         case Op::Cld:
         case Op::Sed: {
             constexpr u8 decimal = 8;
@@ -230,13 +284,18 @@ void Lowering::step(const Step& s) {
             a_.movzx8(kRegA, ram(kRegS, 0x100));
             f_.clobber_host();
             return set_nz(kRegA);
-        case Op::Jsr: return jsr(s);
-        case Op::Rts: return rts(s);
-        case Op::JmpIndirect: return jmp_indirect(s);
+        case Op::Jsr:
+            return jsr(s);
+        case Op::Rts:
+            return rts(s);
+        case Op::JmpIndirect:
+            return jmp_indirect(s);
         case Op::Jmp:
         case Op::Nop:
-        case Op::Rare: return;
-        default: return branch(s);
+        case Op::Rare:
+            return;
+        default:
+            return branch(s);
     }
 }
 

@@ -56,10 +56,17 @@ void Lowering::trace(const Trace& t, Block& block) {
 void Lowering::finish(const Trace& t) {
     const int cycles = t.steps.empty() ? 0 : t.steps.back().end;
     switch (t.ending) {
-        case Trace::Ending::Jump: edge(t.exit, cycles, 0); break;
-        case Trace::Ending::Interpret: leave(t.exit, Exit::Interpret, cycles); break;
-        case Trace::Ending::Wait: leave(t.exit, Exit::NearLimit, cycles); break;
-        case Trace::Ending::Dynamic: break;
+        case Trace::Ending::Jump:
+            edge(t.exit, cycles, 0);
+            break;
+        case Trace::Ending::Interpret:
+            leave(t.exit, Exit::Interpret, cycles);
+            break;
+        case Trace::Ending::Wait:
+            leave(t.exit, Exit::NearLimit, cycles);
+            break;
+        case Trace::Ending::Dynamic:
+            break;
     }
 }
 
@@ -274,8 +281,11 @@ Operand Lowering::operand(const Step& s) {
             if (s.pays_for_crossing()) pay_for_crossing(index, static_cast<u8>(s.operand));
             break;
         }
-        case Access::Pointer: return pointer_operand(s);
-        case Access::None: o.imm = static_cast<u8>(s.operand); return o;
+        case Access::Pointer:
+            return pointer_operand(s);
+        case Access::None:
+            o.imm = static_cast<u8>(s.operand);
+            return o;
     }
     o.kind = Operand::Kind::Register;
     o.reg = kT0;
@@ -294,8 +304,9 @@ void Lowering::leave_if_limit_moved(const Step& s) {
 
 namespace wz::jit {
 
-std::vector<u8> emit_traces(u32 origin, const Runtime& runtime, const Prg& prg, const std::vector<Trace>& traces,
-                            const Blocks& known, std::vector<Block>& blocks) {
+std::vector<u8> emit_traces(u32 origin, const Runtime& runtime, const Prg& prg,
+                            const std::vector<Trace>& traces, const Blocks& known,
+                            std::vector<Block>& blocks) {
     x64::Assembler a(origin);
     x64::Lowering(a, runtime, prg, traces, known).run(blocks);
     return a.code();

@@ -6,8 +6,8 @@
 
 namespace wz::jit::x64 {
 
-/// Where the 6502's flags are at a point in a trace: in their registers, in the host's flags, or implied by something
-/// that is cheaper to keep than to compute.
+/// Where the 6502's flags are at a point in a trace: in their registers, in the host's flags, or implied by
+/// something that is cheaper to keep than to compute.
 struct FlagState {
     enum class Nz : u8 {
         InPlace,  ///< kRegNz

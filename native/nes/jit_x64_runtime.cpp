@@ -14,13 +14,14 @@ struct Slot {
     std::size_t offset;
 };
 /// The 6502's state, register by register, and where the Context keeps it.
-constexpr Slot kState[] = {{kRegA, offsetof(Context, a)},        {kRegX, offsetof(Context, x)},
-                           {kRegY, offsetof(Context, y)},        {kRegS, offsetof(Context, s)},
-                           {kRegNz, offsetof(Context, nz)},      {kCarry, offsetof(Context, carry)},
+constexpr Slot kState[] = {{kRegA, offsetof(Context, a)},           {kRegX, offsetof(Context, x)},
+                           {kRegY, offsetof(Context, y)},           {kRegS, offsetof(Context, s)},
+                           {kRegNz, offsetof(Context, nz)},         {kCarry, offsetof(Context, carry)},
                            {kOverflow, offsetof(Context, overflow)}};
 
-/// Code that calls a function of the Context. Takes its second argument in kT0, its third in kT1 and the cycle, counted
-/// from the trace's head, in kT2; leaves the result in kT0 and everything but kT1, kT2 and the flags as it was.
+/// Code that calls a function of the Context. Takes its second argument in kT0, its third in kT1 and the
+/// cycle, counted from the trace's head, in kT2; leaves the result in kT0 and everything but kT1, kT2 and the
+/// flags as it was.
 u32 emit_call(Assembler& a, std::size_t function) {
     a.align(16);
     const u32 place = a.here();
