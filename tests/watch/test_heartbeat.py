@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -75,6 +77,18 @@ def test_a_timeout_of_zero_never_alarms(tmp_path: Path) -> None:
     heartbeat.close()
     heartbeat.close()
     assert not (tmp_path / "diagnostics").exists()
+
+
+def test_native_code_that_holds_the_interpreter_is_caught_as_well(tmp_path: Path) -> None:
+    code = (
+        "import ctypes, sys; from pathlib import Path; from warpzone.watch.heartbeat import Heartbeat\n"
+        "heartbeat = Heartbeat(Path(sys.argv[1]), timeout_s=0.2, interval_s=0.05)\n"
+        "def stuck_in_native_code(): ctypes.PyDLL(None).usleep(900_000)\n"
+        "stuck_in_native_code()\n"
+        "heartbeat.close()\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "heartbeat.jsonl")], check=True, timeout=60)
+    assert "stuck_in_native_code" in (tmp_path / "diagnostics" / "stall_interpreter.log").read_text()
 
 
 def test_stacks_show_this_function_and_native_threads() -> None:

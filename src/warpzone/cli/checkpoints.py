@@ -130,7 +130,8 @@ def _megabytes(path: Path) -> str:
 
 
 def _inspect(args: Inspect) -> int:
-    path = best_checkpoint(args.path) if args.path.is_dir() else checkpoint_path(args.path)
+    place = checkpoint_path(args.path) if checkpoint_path(args.path).exists() else _existing_one(args.path)
+    path = best_checkpoint(place) if place.is_dir() else checkpoint_path(place)
     checkpoint = load_checkpoint(path)
     tensors = list(_leaves(checkpoint.state, ""))
     numbers = sum(count for *_, count in tensors)
@@ -190,10 +191,15 @@ def _prune(args: Prune) -> int:
 
 
 def _existing(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    for path in paths:
-        if not path.exists():
-            raise CheckpointError(f"{path} does not exist; give a run, a folder of runs or a checkpoint")
-    return paths
+    """The paths as they are, or below `runs` for a run given by its name."""
+    return tuple(_existing_one(path) for path in paths)
+
+
+def _existing_one(path: Path) -> Path:
+    for place in (path, Path("runs") / path):
+        if place.exists():
+            return place
+    raise CheckpointError(f"{path} does not exist; give a run, a folder of runs or a checkpoint")
 
 
 def _checkpoint_folders(paths: tuple[Path, ...]) -> list[Path]:

@@ -16,6 +16,8 @@ import psutil
 from warpzone.watch.jsonl import JsonLines
 from warpzone.watch.stacks import format_stacks
 
+_BACKSTOP_FILE = "stall_interpreter.log"
+
 StallCallback = Callable[[int], None]
 """Called with 1 when a stall is seen and with 2, 3, ... when it is still there after twice as long."""
 
@@ -56,6 +58,7 @@ class Heartbeat:
         self._alarms = 0
         self._closing = threading.Event()
         self._backstop: IO[str] | None = None
+        self._arm_backstop()
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
         self._thread.start()
 
@@ -93,6 +96,9 @@ class Heartbeat:
         if self._backstop is not None:
             faulthandler.cancel_dump_traceback_later()
             self._backstop.close()
+            unused = self._diagnostics / _BACKSTOP_FILE
+            if unused.stat().st_size == 0:
+                unused.unlink()
         self._lines.write(self._record())
         self._lines.close()
 
@@ -159,7 +165,7 @@ class Heartbeat:
         if self._backstop is None:
             try:
                 self._diagnostics.mkdir(parents=True, exist_ok=True)
-                self._backstop = (self._diagnostics / "stall_interpreter.log").open("a")
+                self._backstop = (self._diagnostics / _BACKSTOP_FILE).open("a")
             except OSError:
                 return
         faulthandler.dump_traceback_later(self._timeout_s + self._interval_s, file=self._backstop)

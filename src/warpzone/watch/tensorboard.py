@@ -43,8 +43,11 @@ class TensorBoardLog:
             self._writer = None
 
 
-def open_tensorboard(folder: Path) -> TensorBoardLog | None:
-    """Start logging to `folder` and print where; None, after one warning, where that is not possible."""
+def open_tensorboard(folder: Path, *, resume_step: int | None = None) -> TensorBoardLog | None:
+    """Start logging to `folder` and print where; None, after one warning, where that is not possible.
+
+    A resumed run gives the `global_step` it goes on from, and curves past it are drawn anew.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # SummaryWriter opens its file in a thread of its own and would leave an empty folder behind.
@@ -52,8 +55,8 @@ def open_tensorboard(folder: Path) -> TensorBoardLog | None:
             pass
         from torch.utils.tensorboard import SummaryWriter
 
-        writer = SummaryWriter(log_dir=str(folder))
-        writer.add_text("meta/started", time.strftime("%Y-%m-%d %H:%M:%S"), 0)
+        writer = SummaryWriter(log_dir=str(folder), purge_step=resume_step)
+        writer.add_text("meta/started", time.strftime("%Y-%m-%d %H:%M:%S"), resume_step or 0)
         writer.flush()
     except (OSError, ImportError) as error:
         reason = getattr(error, "strerror", None) or error
