@@ -336,6 +336,23 @@ def test_sampling_follows_the_probabilities_and_repeats_itself():
     assert not torch.equal(actions, policy.sample(obs, seed=5, step=10)[0])
 
 
+@torch.no_grad()
+def test_sampling_from_stored_frames_is_that_from_stacked_pictures():
+    policy, _ = policy_pair()
+    rollout = random_rollout(policy)
+    steps, envs = torch.full((8,), 3), torch.arange(8)
+    by_index = policy.sample(rollout.frames, rollout.picture_index(steps, envs), seed=1, step=2)
+    stacked = policy.sample(rollout.stacks(steps, envs), seed=1, step=2)
+    assert all(torch.equal(a, b) for a, b in zip(by_index, stacked, strict=True))
+
+
+def test_replaced_parameters_are_noticed():
+    policy, _ = policy_pair()
+    policy.to(memory_format=torch.channels_last)
+    with pytest.raises(RuntimeError, match="not replaced"):
+        policy.sample(torch.zeros(1, *SHAPE, dtype=torch.uint8), seed=0, step=0)
+
+
 def random_rollout(policy: Policy, seed: int = 0, version: int = 0) -> Rollout:
     """Twelve steps of eight environments with everything that can happen in them."""
     generator = torch.Generator().manual_seed(seed)

@@ -79,6 +79,7 @@ class NativePolicy(Policy):
         """The parameters, in the net's order."""
         for parameter, view in zip(self.shared, self.views(self.net.weights), strict=True):
             parameter.data = view.copy_(parameter.data)
+        self._addresses = [parameter.data_ptr() for parameter in self.shared]
         self._seen: list[int] = []
 
     def views(self, flat: np.ndarray[Any, np.dtype[np.float32]]) -> list[Tensor]:
@@ -103,18 +104,26 @@ class NativePolicy(Policy):
         return logits, self.in_returns(values, stage), state
 
     def sample(
-        self, obs: Tensor, *, seed: int, step: int, stage: Tensor | None = None
+        self,
+        frames: Tensor,
+        index: Tensor | None = None,
+        *,
+        seed: int,
+        step: int,
+        stage: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions [N], their log-probabilities and values [N] of pictures [N, C, H, W].
+        """Actions [B], their log-probabilities and values; pictures are given as for `evaluate`.
 
         What is drawn depends on the probabilities, on (seed, step) and on the place in the batch only.
         """
-        n = len(obs)
+        rows = _rows(index)
+        n = len(frames if rows is None else rows)
         actions = torch.empty(n, dtype=torch.int64)
         logp, values = torch.empty(n), torch.empty(n, self.num_value_heads)
         self.sync()
+        pictures = frames.contiguous().numpy()
         self.net.act(
-            obs.contiguous().numpy(), actions.numpy(), logp.numpy(), values.numpy(), seed=seed, step=step
+            pictures, actions.numpy(), logp.numpy(), values.numpy(), seed=seed, step=step, indices=rows
         )
         return actions, logp, self.in_returns(values, stage)
 
@@ -123,9 +132,9 @@ class NativePolicy(Policy):
 
         `frames` are pictures [B, C, H, W], or with `index` [B, S] single frames to be stacked.
         """
-        n = len(frames if index is None else index)
+        rows = _rows(index)
+        n = len(frames if rows is None else rows)
         logits, values = torch.empty(n, self.num_actions), torch.empty(n, self.num_value_heads)
-        rows = None if index is None else index.to(torch.int32).numpy()
         self.sync()
         self.net.forward(frames.contiguous().numpy(), logits.numpy(), values.numpy(), rows)
         return logits, values
@@ -139,6 +148,8 @@ class NativePolicy(Policy):
 
     def sync(self) -> None:
         """Tell the net if parameters were written since it last looked."""
+        if [parameter.data_ptr() for parameter in self.shared] != self._addresses:
+            raise RuntimeError("A NativePolicy's parameters can be written, not replaced.")
         versions = [parameter._version for parameter in self.shared]
         if versions != self._seen:
             self.net.weights_changed()
@@ -273,7 +284,7 @@ class NativeLearner(Learner):
             raise ConfigError("These weights have normalised values, which needs normalise_values.")
         return native_module().NetBatch(
             frames=rollout.frames.contiguous().numpy(),
-            indices=samples.picture_index.to(torch.int32).numpy(),
+            indices=_rows(samples.picture_index),
             actions=rollout.actions.flatten().numpy(),
             stages=rollout.stage.flatten().numpy() if has_heads else None,
             old_logp=logp.numpy(),
@@ -286,6 +297,11 @@ class NativeLearner(Learner):
 def native_module() -> Any:
     """The compiled module; typed loosely, as mypy does not see into it."""
     return importlib.import_module("warpzone.engine._native")
+
+
+def _rows(index: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]] | None:
+    """Numbers of frames as the net takes them."""
+    return None if index is None else index.to(torch.int32).contiguous().numpy()
 
 
 def _statistics(means: dict[str, float], value_coef: float, entropy_coef: float) -> Tensor:
