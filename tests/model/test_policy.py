@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from warpzone.errors import ConfigError
 from warpzone.model import ModelConfig, Policy, build_policy
+from warpzone.model.encoder import PictureConv, _patch_weight, _patches
 
 MEMORIES = ["none", "gru", "lstm", "transformer"]
 ENCODERS = ["tiny", "small", "nature", "impala", "strided"]
@@ -177,3 +179,19 @@ def test_settings_out_of_range_are_refused(field: str) -> None:
 def test_attention_heads_must_divide_the_memory() -> None:
     with pytest.raises(ConfigError, match="must divide"):
         build_policy(ModelConfig(encoder="tiny", hidden=30, recurrent_type="transformer"), (1, 12, 14), 2)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(8, 4), (4, 2), (4, 4), (6, 2)])
+def test_patches_as_channels_give_the_same_convolution(kernel: int, stride: int) -> None:
+    pictures = torch.randint(0, 256, (3, 2, 24, 16), dtype=torch.uint8)
+    weight = torch.randn(5, 2, kernel, kernel)
+    expected = F.conv2d(pictures.float(), weight, stride=stride)
+    got = F.conv2d(_patches(pictures, stride, torch.float32), _patch_weight(weight, stride))
+    torch.testing.assert_close(got, expected, atol=1e-2, rtol=1e-5)
+
+
+def test_pictures_are_scaled_to_one_by_the_first_convolution() -> None:
+    convolution = PictureConv(1, 2, 4, stride=2)
+    white = torch.full((1, 1, 8, 8), 255, dtype=torch.uint8)
+    expected = nn.Conv2d.forward(convolution, torch.ones(1, 1, 8, 8))
+    torch.testing.assert_close(convolution(white), expected)

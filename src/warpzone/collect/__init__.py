@@ -9,6 +9,7 @@ import torch
 
 from warpzone.collect.collector import Collector
 from warpzone.collect.config import CollectConfig
+from warpzone.collect.graphed import GraphedActor
 from warpzone.collect.interfaces import Actor, Environments
 from warpzone.collect.lane import Listeners
 from warpzone.collect.overlap import OverlappedCollector
@@ -49,7 +50,9 @@ def make_collector(
             f"double_buffer={config.double_buffer} does not go with {len(envs)} environment vectors."
         )
     if isinstance(actor, Policy):
-        actor = copy.deepcopy(actor).to(device).requires_grad_(False)
+        policy = copy.deepcopy(actor).to(device).requires_grad_(False)
+        records = config.acting_graphs and torch.device(device).type == "cuda" and not policy.is_recurrent
+        actor = GraphedActor(policy, {part.num_envs for part in envs}) if records else policy
     collector = Collector(
         envs,
         actor,

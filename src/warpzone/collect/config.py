@@ -22,6 +22,9 @@ class CollectConfig:
     overlap_collect: bool = False
     """Collect the next rollout in a thread while the learner learns from the last, one update behind."""
 
+    acting_graphs: bool = True
+    """On CUDA, replay the decision of a policy without memory as one CUDA graph."""
+
     def __post_init__(self) -> None:
         for name in ("num_envs", "rollout_steps", "frame_stack"):
             if getattr(self, name) < 1:

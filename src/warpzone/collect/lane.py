@@ -52,7 +52,6 @@ class Lane:
         self.device = device
         self.listeners = listeners
         self.generator = torch.Generator(device).manual_seed(seed)
-        self.env_ids = torch.arange(n, device=device)
         self.state = actor.initial_state(n, device)
         observations, info = envs.reset()
         self.episodes = EpisodeLog(n, info)
@@ -123,9 +122,8 @@ class Lane:
 
     def _decide(self, t: int) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         rollout, columns = self.rollout, self.columns
-        steps = torch.full_like(self.env_ids, t)
         return self.actor.act(
-            rollout.stacks(steps, self.env_ids + columns.start),
+            rollout.stacks_at(t, columns),
             self.state,
             rollout.age[t, columns] == 0,
             stage=rollout.stage_ahead[t, columns],

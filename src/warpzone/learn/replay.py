@@ -337,7 +337,7 @@ def _bytes(example: Rollout) -> int:
 
 
 def _to(batch: Batch, device: torch.device) -> Batch:
-    if batch.obs.device == device:
+    if batch.obs.device.type == device.type:
         return batch
 
     def move(tensor: Tensor) -> Tensor:

@@ -102,6 +102,14 @@ class Rollout:
         """Stacked observations uint8 [..., stack * C, H, W] of any set of (step, environment) pairs."""
         return self.pictures(self.picture_index(steps, envs))
 
+    def stacks_at(self, step: int, columns: slice) -> Tensor:
+        """Stacked observations [n, stack * C, H, W] of neighbouring environments at one step, for acting."""
+        age = self.age[step, columns].unsqueeze(-1)
+        back = torch.arange(self.stack - 1, -1, -1, device=self.device)
+        first = (self.stack - 1 + step) * self.num_envs
+        newest = torch.arange(first + columns.start, first + columns.stop, device=self.device)
+        return self.pictures(torch.sub(newest.unsqueeze(-1), torch.minimum(back, age), alpha=self.num_envs))
+
     def sequences(self, envs: Tensor, steps: int | None = None) -> Tensor:
         """Stacked observations [T, len(envs), stack * C, H, W]; T + 1 of them with `steps=T + 1`."""
         time = torch.arange(steps or self.steps, device=self.device)

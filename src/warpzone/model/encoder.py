@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from warpzone.errors import ConfigError
@@ -10,6 +11,45 @@ from warpzone.model.config import ModelConfig
 from warpzone.model.initialise import RELU_GAIN, orthogonal
 
 DEFAULT_HIDDEN = {"tiny": 128, "small": 256, "nature": 512, "impala": 256, "strided": 512}
+
+
+class PictureConv(nn.Conv2d):
+    """A first convolution, over uint8 pictures; the scaling to 0..1 is part of its weights.
+
+    Tensor cores want many channels, and a picture has few. Where the stride divides kernel and picture, a GPU
+    is given each stride x stride patch as the channels of one pixel: the same sums with a smaller kernel.
+    """
+
+    memory_format = torch.contiguous_format
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        dtype = torch.get_default_dtype()
+        if torch.is_autocast_enabled(pictures.device.type):
+            dtype = torch.get_autocast_dtype(pictures.device.type)
+        weight = self.weight * (1.0 / 255.0)
+        stride, kernel = self.stride[0], self.kernel_size[0]
+        divides = kernel % stride == 0 and not any(size % stride for size in pictures.shape[2:])
+        if pictures.is_cuda and stride > 1 and divides and not self.padding[0]:
+            return F.conv2d(_patches(pictures, stride, dtype), _patch_weight(weight, stride), self.bias)
+        pictures = pictures.to(dtype=dtype, memory_format=self.memory_format)
+        return F.conv2d(pictures, weight, self.bias, self.stride, self.padding)
+
+
+def _patches(pictures: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """[B, C, H, W] as [B, C * size * size, H / size, W / size], channels innermost, in one pass."""
+    batch, channels, height, width = pictures.shape
+    rows, columns = height // size, width // size
+    out = torch.empty(batch, rows, columns, channels, size, size, dtype=dtype, device=pictures.device)
+    out.copy_(pictures.view(batch, channels, rows, size, columns, size).permute(0, 2, 4, 1, 3, 5))
+    return out.view(batch, rows, columns, -1).permute(0, 3, 1, 2)
+
+
+def _patch_weight(weight: Tensor, size: int) -> Tensor:
+    """The kernel that sums over patches what `weight` sums over pixels."""
+    out, channels, kernel, _ = weight.shape
+    taps = kernel // size
+    grouped = weight.reshape(out, channels, taps, size, taps, size).permute(0, 1, 3, 5, 2, 4)
+    return grouped.reshape(out, -1, taps, taps).contiguous(memory_format=torch.channels_last)
 
 
 class ResidualBlock(nn.Module):
@@ -31,16 +71,14 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig, observation_shape: tuple[int, int, int]) -> None:
         super().__init__()
         self.hidden = config.hidden or DEFAULT_HIDDEN[config.encoder]
-        self.memory_format = torch.channels_last if config.channels_last else torch.contiguous_format
         self.body = _body(config, observation_shape[0])
+        first = self.body[0]
+        assert isinstance(first, PictureConv)
+        first.memory_format = torch.channels_last if config.channels_last else torch.contiguous_format
         self.fc = orthogonal(nn.Linear(_features(self.body, observation_shape, config.encoder), self.hidden))
 
     def forward(self, pictures: Tensor) -> Tensor:
-        dtype = torch.get_default_dtype()
-        if torch.is_autocast_enabled(pictures.device.type):
-            dtype = torch.get_autocast_dtype(pictures.device.type)
-        x = pictures.to(dtype=dtype, memory_format=self.memory_format).mul_(1.0 / 255.0)
-        features: Tensor = torch.relu(self.fc(self.body(x).flatten(1)))
+        features: Tensor = torch.relu(self.fc(self.body(pictures).flatten(1)))
         return features
 
 
@@ -52,7 +90,7 @@ def _body(config: ModelConfig, channels: int) -> nn.Sequential:
             return _two_convolutions(channels, 16, 32)
         case "nature":
             return nn.Sequential(
-                orthogonal(nn.Conv2d(channels, 32, 8, stride=4)),
+                orthogonal(PictureConv(channels, 32, 8, stride=4)),
                 nn.ReLU(),
                 orthogonal(nn.Conv2d(32, 64, 4, stride=2)),
                 nn.ReLU(),
@@ -67,7 +105,7 @@ def _body(config: ModelConfig, channels: int) -> nn.Sequential:
 
 def _two_convolutions(channels: int, first: int, second: int) -> nn.Sequential:
     return nn.Sequential(
-        orthogonal(nn.Conv2d(channels, first, 4, stride=2)),
+        orthogonal(PictureConv(channels, first, 4, stride=2)),
         nn.ReLU(),
         orthogonal(nn.Conv2d(first, second, 3, stride=2)),
         nn.ReLU(),
@@ -77,15 +115,16 @@ def _two_convolutions(channels: int, first: int, second: int) -> nn.Sequential:
 def _impala(channels: int, width: float, global_pool: bool) -> nn.Sequential:
     """The residual net of IMPALA: three times convolution, 3x3/2 max pooling and two residual blocks."""
     layers: list[nn.Module] = []
+    convolution: type[nn.Conv2d] = PictureConv
     gain = RELU_GAIN / 6**0.5
     for out in (_scaled(16, width), _scaled(32, width), _scaled(32, width)):
         layers += [
-            orthogonal(nn.Conv2d(channels, out, 3, padding=1), 1.0),
+            orthogonal(convolution(channels, out, 3, padding=1), 1.0),
             nn.MaxPool2d(3, stride=2, padding=1),
             ResidualBlock(out, gain),
             ResidualBlock(out, gain),
         ]
-        channels = out
+        channels, convolution = out, nn.Conv2d
     return nn.Sequential(*layers, nn.ReLU(), *_pool(global_pool))
 
 
@@ -94,7 +133,7 @@ def _strided(channels: int, width: float, global_pool: bool) -> nn.Sequential:
     wide, deep = _scaled(64, width), _scaled(128, width)
     gain = RELU_GAIN / 2.0
     return nn.Sequential(
-        orthogonal(nn.Conv2d(channels, wide, 4, stride=4), 1.0),
+        orthogonal(PictureConv(channels, wide, 4, stride=4), 1.0),
         ResidualBlock(wide, gain),
         ResidualBlock(wide, gain),
         nn.ReLU(),
@@ -117,7 +156,7 @@ def _pool(global_pool: bool) -> list[nn.Module]:
 def _features(body: nn.Module, shape: tuple[int, int, int], encoder: str) -> int:
     try:
         with torch.no_grad():
-            return int(body(torch.zeros(1, *shape)).numel())
+            return int(body(torch.zeros(1, *shape, dtype=torch.uint8)).numel())
     except RuntimeError as error:
         height, width = shape[1:]
         raise ConfigError(

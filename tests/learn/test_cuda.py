@@ -1,0 +1,86 @@
+"""On a GPU: a recorded gradient step equals a plain one, and every mode of learning and collecting runs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from tests.collect.fake_envs import DelayedCredit, TMaze
+from tests.learn.rollouts import make_policy, random_rollout
+from warpzone.collect import CollectConfig, Listeners, make_collector
+from warpzone.learn.config import LearnConfig
+from warpzone.learn.learner import Learner
+from warpzone.learn.replay import ReplayConfig
+from warpzone.learn.rollout import Rollout
+from warpzone.model import ModelConfig, build_policy
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def trained_weights(graphs: bool, resume_after: int | None = None) -> torch.Tensor:
+    def fresh() -> Learner:
+        config = LearnConfig(cuda_graphs=graphs, amp=False, minibatches=4, epochs=2, target_kl=0)
+        return Learner(make_policy(), config, total_updates=6, device="cuda", seed=1)
+
+    learner = fresh()
+    for update in range(6):
+        if update == resume_after:
+            state = learner.state_dict()
+            learner = fresh()
+            learner.load_state_dict(state)
+        rollout = random_rollout(make_policy(), steps=8, num_envs=8, seed=update)
+        learner.update(Rollout.from_state_dict(rollout.state_dict(), "cuda"))
+    return torch.cat([p.detach().flatten() for p in learner.policy.parameters()]).cpu()
+
+
+def test_a_recorded_step_equals_a_plain_one() -> None:
+    torch.testing.assert_close(trained_weights(True), trained_weights(False), atol=2e-4, rtol=1e-3)
+
+
+def test_a_run_resumes_with_recorded_steps() -> None:
+    torch.testing.assert_close(trained_weights(True, 3), trained_weights(True), atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "recurrent_type", "replay", "overlap"),
+    [
+        ({"algo": "ppo"}, "none", None, False),
+        ({"algo": "appo"}, "none", None, True),
+        ({"algo": "appo", "amp_dtype": "float16"}, "none", None, True),
+        ({"algo": "ppo"}, "none", ReplayConfig(per=True, per_capacity=4096), False),
+        ({"algo": "ppo"}, "none", ReplayConfig(per=True, per_capacity=4096, per_gpu_sample=True), True),
+        ({"algo": "ppo", "minibatches": 4}, "gru", None, False),
+        ({"algo": "appo", "minibatches": 4}, "transformer", None, True),
+    ],
+)
+def test_every_mode_learns(
+    settings: dict[str, Any], recurrent_type: str, replay: ReplayConfig | None, overlap: bool
+) -> None:
+    torch.manual_seed(0)
+    task = TMaze if recurrent_type != "none" else DelayedCredit
+    model = ModelConfig(encoder="tiny", hidden=32, recurrent_type=recurrent_type, memory_length=8)  # type: ignore[arg-type]
+    policy = build_policy(model, (1, 8, 8), task.num_actions)
+    config = LearnConfig(learning_rate=3e-3, gamma=0.95, **settings)
+    learner = Learner(policy, config, replay=replay, total_updates=60, device="cuda")
+    episodes: list[dict[str, Any]] = []
+    collector = make_collector(
+        CollectConfig(num_envs=32, rollout_steps=10, frame_stack=1, overlap_collect=overlap),
+        [task(32)],
+        policy,
+        learner.policy_snapshot,
+        device="cuda",
+        listeners=Listeners(on_episode=episodes.append),
+    )
+    collector.start()
+    for _ in range(60):
+        metrics = learner.update(collector.collect())
+    collector.close()
+    learner.close()
+    assert all(math.isfinite(value) for value in metrics.values())
+    assert sum(episode["return"] for episode in episodes[-100:]) / 100 > 0.8
