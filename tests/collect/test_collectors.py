@@ -62,14 +62,14 @@ def make(
     listeners: Listeners | None = None,
     snapshot: Any = None,
 ) -> tuple[Collector | OverlappedCollector, list[Any], Policy]:
-    config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, frame_stack=STACK, **MODES[mode])
+    config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, **MODES[mode])
     policy = policy or make_policy()
     if envs is None:
         halves = 2 if config.double_buffer else 1
         envs = [RecordingEnvs(ENVS // halves, seed=part) for part in range(halves)]
     frozen = take_snapshot(policy, 0)
     collector = make_collector(
-        config, envs, policy, snapshot or (lambda: frozen), seed=5, listeners=listeners
+        config, envs, policy, snapshot or (lambda: frozen), seed=5, stack=STACK, listeners=listeners
     )
     collector.start()
     return collector, envs, policy
@@ -156,16 +156,16 @@ def test_decisions_are_counted_the_same_in_every_mode(mode: str) -> None:
 def test_every_mode_collects_what_the_serial_one_does(mode: str) -> None:
     halves = [RecordingEnvs(ENVS // 2, seed=part) for part in range(2)]
     twice = [RecordingEnvs(ENVS // 2, seed=part) for part in range(2)]
-    config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, frame_stack=STACK, double_buffer=True)
+    config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, double_buffer=True)
     policy = make_policy()
     frozen = take_snapshot(policy, 0)
     plain = Collector(halves, policy, lambda: frozen, steps=STEPS, stack=STACK, seed=5)
     plain.start()
     if mode == "overlap":
         config = CollectConfig(
-            num_envs=ENVS, rollout_steps=STEPS, frame_stack=STACK, double_buffer=True, overlap_collect=True
+            num_envs=ENVS, rollout_steps=STEPS, double_buffer=True, overlap_collect=True
         )
-    other = make_collector(config, twice, policy, lambda: frozen, seed=5)
+    other = make_collector(config, twice, policy, lambda: frozen, seed=5, stack=STACK)
     other.start()
     for one, two in zip(collect(plain, 3), collect(other, 3), strict=True):
         for name, value in one.state_dict().items():

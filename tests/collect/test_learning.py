@@ -38,7 +38,7 @@ def score_after_training(
     policy = build_policy(model, (1, 8, 8), task.num_actions)
     settings = {"learning_rate": 3e-3, "gamma": 0.95, "lr_schedule": "constant"} | learning
     learner = Learner(policy, LearnConfig(algo=algo, **settings), replay=replay, total_updates=updates)  # type: ignore[arg-type]
-    collect = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, frame_stack=1, **COLLECTING[collecting])
+    collect = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, **COLLECTING[collecting])
     halves = 2 if collect.double_buffer else 1
     episodes: list[dict[str, Any]] = []
     collector = make_collector(
@@ -46,6 +46,7 @@ def score_after_training(
         [task(ENVS // halves, seed=part) for part in range(halves)],
         policy,
         learner.policy_snapshot,
+        stack=1,
         listeners=Listeners(on_episode=episodes.append),
     )
     collector.start()

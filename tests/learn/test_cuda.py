@@ -70,10 +70,11 @@ def test_every_mode_learns(
     learner = Learner(policy, config, replay=replay, total_updates=60, device="cuda")
     episodes: list[dict[str, Any]] = []
     collector = make_collector(
-        CollectConfig(num_envs=32, rollout_steps=10, frame_stack=1, overlap_collect=overlap),
+        CollectConfig(num_envs=32, rollout_steps=10, overlap_collect=overlap),
         [task(32)],
         policy,
         learner.policy_snapshot,
+        stack=1,
         device="cuda",
         listeners=Listeners(on_episode=episodes.append),
     )

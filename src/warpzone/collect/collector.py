@@ -134,9 +134,10 @@ class Collector:
             lane.receive(t)
 
     def state_dict(self) -> dict[str, Any]:
-        """The random generators; the environments keep their own state."""
-        return {"generators": [lane.generator.get_state() for lane in self.lanes]}
+        """Where every lane stands; the environments keep their own state."""
+        return {"lanes": [lane.state_dict() for lane in self.lanes], "turn": self.turn}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for lane, saved in zip(self.lanes, state["generators"], strict=True):
-            lane.generator.set_state(saved.cpu())
+        for lane, saved in zip(self.lanes, state["lanes"], strict=True):
+            lane.load_state_dict(saved)
+        self.turn = state["turn"]

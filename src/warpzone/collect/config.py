@@ -15,8 +15,6 @@ class CollectConfig:
     """Environments that run at once."""
     rollout_steps: int = 32
     """Decisions each environment makes between two updates."""
-    frame_stack: int = 4
-    """Pictures an observation is made of, the newest last."""
     double_buffer: bool = False
     """Split the environments into two halves: one half is emulated while the policy decides for the other."""
     overlap_collect: bool = False
@@ -26,7 +24,7 @@ class CollectConfig:
     """On CUDA, replay the decision of a policy without memory as one CUDA graph."""
 
     def __post_init__(self) -> None:
-        for name in ("num_envs", "rollout_steps", "frame_stack"):
+        for name in ("num_envs", "rollout_steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
         if self.double_buffer and self.num_envs % 2:

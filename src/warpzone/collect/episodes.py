@@ -44,6 +44,21 @@ class EpisodeLog:
         self.stage[:] = info["stage_index"]
         return records
 
+    def state_dict(self) -> dict[str, Any]:
+        """The episodes under way."""
+        return {
+            "returns": self.returns.copy(),
+            "lengths": self.lengths.copy(),
+            "x_max": self.x_max.copy(),
+            "stage": self.stage.copy(),
+            "start": list(self.start),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in ("returns", "lengths", "x_max", "stage"):
+            getattr(self, name)[:] = state[name]
+        self.start = list(state["start"])
+
     def _record(self, i: int, terminated: bool, info: Info) -> dict[str, Any]:
         final = info.get("final_info", info)
         cleared = bool(final["flag_get"][i]) if "flag_get" in final else False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -119,6 +120,26 @@ class Lane:
         rollout.terminated[:, columns].copy_(self.terminated, non_blocking=True)
         rollout.truncated[:, columns].copy_(self.truncated, non_blocking=True)
         self.recent.copy_(rollout.frames[steps:, columns])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next rollout goes on from, between two rollouts."""
+        return {
+            "generator": self.generator.get_state(),
+            "recent": self.recent,
+            "state": list(self.state),
+            "age": self.age[-1],
+            "stage": self.stage[-1],
+            "extra": self.extra[-1],
+            "episodes": self.episodes.state_dict(),
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        self.generator.set_state(saved["generator"].cpu())
+        self.recent.copy_(saved["recent"])
+        self.state = tuple(part.to(self.device) for part in saved["state"])
+        for kept, value in ((self.age, "age"), (self.stage, "stage"), (self.extra, "extra")):
+            kept[-1] = saved[value]
+        self.episodes.load_state_dict(saved["episodes"])
 
     def _decide(self, t: int) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         rollout, columns = self.rollout, self.columns

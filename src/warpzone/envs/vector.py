@@ -236,14 +236,8 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
 
     def restore(self, index: int, blob: bytes) -> None:
         """Go back to a snapshot of this or another environment with the same ROM and view."""
-        pool = self._engine()
-        pool.restore(int(index), bytes(blob))
-        buffers = self._next_buffers()
-        self._now = buffers
-        # One environment changed under the vector: what it reports must be read again before the next reward.
-        mask = np.zeros(self.num_envs, np.bool_)
-        pool.reset(mask, None, None, *self._targets(buffers))
-        self._before = self._telemetry(buffers)
+        self._engine().restore(int(index), bytes(blob))
+        self._reread()
 
     def observe(self, index: int) -> NDArray[np.uint8]:
         """The present observation of one environment."""
@@ -268,7 +262,35 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         """Let the next episode of environment `index` begin from a snapshot."""
         self._engine().queue_start(int(index), bytes(blob))
 
+    def state_dict(self) -> dict[str, Any]:
+        """Every console with its episode, and what the next reward is reckoned from."""
+        return {
+            "consoles": [self.snapshot(i) for i in range(self.num_envs)],
+            "rewards": self.rewards.state_dict(),
+            "fresh": self._fresh.copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to `state_dict` of a vector with the same ROM, view and number of environments."""
+        pool = self._engine()
+        if len(state["consoles"]) != self.num_envs:
+            raise ConfigError(f"The saved state is of {len(state['consoles'])} environments, not {self.num_envs}.")
+        for i, blob in enumerate(state["consoles"]):
+            pool.restore(i, bytes(blob))
+        self._reread()
+        self.rewards.load_state_dict(state["rewards"])
+        self._fresh = np.array(state["fresh"], np.bool_)
+        self._seeded = True
+
     # ---- inside ----
+
+    def _reread(self) -> None:
+        """Consoles changed under the vector: what they report must be read again before the next reward."""
+        buffers = self._next_buffers()
+        nobody = np.zeros(self.num_envs, np.bool_)
+        self._engine().reset(nobody, None, None, *self._targets(buffers))
+        self._now = buffers
+        self._before = self._telemetry(buffers)
 
     def _engine(self) -> Pool:
         if self._pool is None:

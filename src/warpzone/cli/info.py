@@ -1,0 +1,75 @@
+"""`warpzone info`: versions, ROM, processor and GPU, for bug reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from warpzone import __version__
+from warpzone.cli.flags import parse
+from warpzone.engine.rom import identify, rom, rom_path
+from warpzone.errors import RomError
+from warpzone.run.stopping import EXIT_OK
+
+PACKAGES = ("torch", "numpy", "gymnasium", "gym-super-mario-bros", "nes-py", "tyro", "rich", "pyarrow", "av")
+
+
+@dataclass(frozen=True)
+class InfoConfig:
+    """Print what this installation consists of."""
+
+    as_json: bool = False
+    """Print JSON."""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def gather() -> dict[str, Any]:
+    """Everything worth knowing."""
+    import torch
+
+    try:
+        dump = identify(rom())
+        found = f"{dump.name if dump else 'unknown dump'} ({rom_path().name})"
+    except RomError as error:
+        found = str(error)
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {
+        "warpzone": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _cpu(),
+        "gpu": ", ".join(gpus) or "none",
+        "rom": found,
+        **{name: _version(name) for name in PACKAGES},
+    }
+
+
+def run(argv: list[str]) -> int:
+    """Parse and print; the exit code."""
+    config = parse(InfoConfig(), argv, "warpzone info", InfoConfig.__doc__ or "", {})
+    facts = gather()
+    if config.as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        for name, value in facts.items():
+            print(f"{name:<22}{value}")
+    return EXIT_OK

@@ -1,0 +1,107 @@
+"""The parts of a run, put together from its configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from warpzone.collect import Collector, Listeners, OverlappedCollector, make_collector
+from warpzone.engine.rom import rom
+from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import ConfigError
+from warpzone.learn.learner import Learner
+from warpzone.learn.native import NativeLearner, NativePolicy
+from warpzone.run.agent import make_policy
+from warpzone.run.config import TrainConfig
+from warpzone.run.evaluate import make_envs
+
+
+@dataclass
+class Parts:
+    """What learns and what it learns from."""
+
+    envs: list[MarioVectorEnv]
+    learner: Learner
+    collector: Collector | OverlappedCollector
+    device: torch.device
+    threads: int
+
+    def close(self) -> None:
+        """Stop every thread."""
+        self.collector.close()
+        self.learner.close()
+        for envs in self.envs:
+            envs.close()
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def seed_everything(seed: int, deterministic: bool) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - libraries draw from the global stream
+    torch.manual_seed(seed)
+    if deterministic:
+        torch.use_deterministic_algorithms(True)
+
+
+def rom_digest(config: TrainConfig) -> str:
+    return hashlib.sha256(rom(config.stage.rom or None)).hexdigest()
+
+
+def _learner(config: TrainConfig) -> str:
+    """Replay needs gradients of other losses than the native kernels know."""
+    if not config.replay.per:
+        return config.run.learner
+    if config.run.learner == "native":
+        raise ConfigError("The native learner has no replay: use --learner torch with --per.")
+    return "torch"
+
+
+def build_parts(
+    config: TrainConfig,
+    device: torch.device,
+    on_episode: Callable[[dict[str, Any]], None],
+    on_step: Callable[[slice, Any], None],
+) -> Parts:
+    """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
+    seed = config.run.seed
+    seed_everything(seed, config.run.deterministic)
+    # Emulation and learning take turns unless they overlap, so each may have all cores.
+    threads = config.run.torch_threads or cores()
+    if device.type == "cpu":
+        torch.set_num_threads(threads)
+    halves = 2 if config.collect.double_buffer else 1
+    envs = [
+        make_envs(
+            config.view, config.collect.num_envs // halves, config.stage.names(), threads=config.stage.env_threads,
+            seed=seed * halves + half, frame_stack=1, autoreset_mode="same_step", reward=config.reward,
+            rom=config.stage.rom or None,
+        )
+        for half in range(halves)
+    ]  # fmt: skip
+    policy = make_policy(config.model, config.view, config.value_heads(), device, _learner(config), threads)
+    shared: Any = {
+        "adaptive": config.adaptive,
+        "total_updates": config.planned_updates(),
+        "device": device,
+        "seed": seed,
+    }
+    if isinstance(policy, NativePolicy):
+        learner: Learner = NativeLearner(policy, config.learn, **shared)
+    else:
+        learner = Learner(policy, config.learn, replay=config.replay, **shared)
+    collector = make_collector(
+        config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device,
+        seed=seed, listeners=Listeners(on_episode=on_episode, on_step=on_step),
+    )  # fmt: skip
+    return Parts(envs, learner, collector, device, threads)

@@ -1,0 +1,262 @@
+"""Everything a training run can be told, and the presets of the machines it runs on."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from warpzone.collect.config import CollectConfig
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.rewards import RewardConfig
+from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
+from warpzone.errors import ConfigError
+from warpzone.learn.config import LearnConfig
+from warpzone.learn.replay import ReplayConfig
+from warpzone.learn.schedules import AdaptiveConfig
+from warpzone.model.config import ModelConfig
+from warpzone.run.checkpoints import CheckpointPolicy
+
+Preset = Literal["auto", "cpu", "gpu"]
+LARGEST_SAVED_CONSOLES = 64 << 20
+"""Bytes. Consoles go into checkpoints by default up to this size."""
+BYTES_PER_CONSOLE = 16 << 10
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The run itself: where it is kept and when it ends."""
+
+    run_name: str = "mario"
+    """Folder below `runs_dir`. A run that exists is resumed."""
+    runs_dir: str = "runs"
+    """Where runs are kept."""
+    fresh: bool = False
+    """Start over beside a run of the same name instead of resuming it."""
+    resume: str = ""
+    """`latest`, a checkpoint file or another run's name to go on from."""
+    preset: Preset = "auto"
+    """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    learner: Literal["auto", "torch", "native"] = "auto"
+    """Who does the arithmetic: torch, or the native kernels for small networks on a CPU."""
+    seed: int = 0
+    """Of everything random."""
+    deterministic: bool = False
+    """Same seed, same bits on a CPU; forbids whatever depends on timing."""
+    total_updates: int = 0
+    """Stop after so many updates; 0: no limit."""
+    total_steps: int = 0
+    """Stop after so many decisions of all environments together; 0: no limit."""
+    time_limit: float = 0.0
+    """Stop after so many minutes of training; 0: no limit."""
+    until_clear_rate: float = 0.0
+    """Stop when fresh sampled episodes of every stage clear at this rate; 0: never."""
+    eval_episodes: int = 128
+    """Fresh episodes for each stage in that evaluation."""
+    log_interval: int = 5
+    """Updates between two records of the metrics."""
+    torch_threads: int = 0
+    """Threads torch computes with; 0 decides by the machine."""
+    checkpoint_envs: bool | None = None
+    """Save the consoles themselves, so that a resumed run goes on in mid-episode; by default when they are small."""
+    record_video: bool = True
+    """Record an episode of the best policy at the end."""
+    video_interval: int = 0
+    """Record an episode every so many updates; 0: only at the end."""
+    dry_run: bool = False
+    """Print the resolved configuration and do nothing."""
+
+    def __post_init__(self) -> None:
+        for name in ("total_updates", "total_steps", "time_limit", "torch_threads", "video_interval"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
+        for name in ("log_interval", "eval_episodes"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
+        if not 0 <= self.until_clear_rate <= 1:
+            raise ConfigError(f"--until-clear-rate is a rate from 0 to 1, not {self.until_clear_rate}.")
+        if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):
+            raise ConfigError(f"{self.run_name!r} is no name for a run: use a plain folder name.")
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """Which stages are played, and on what."""
+
+    world: int = 1
+    """World, 1 to 8."""
+    stage: int = 1
+    """Stage of the world, 1 to 4."""
+    stages: str = ""
+    """Stages by name instead: 'all', a world such as '3', or '1-1,1-2'."""
+    random_stage: bool = False
+    """Draw each episode's stage from all 32."""
+    stage_span: int = 1
+    """So many stages from the first on, in the order of the game."""
+    rom: str = ""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
+    env_threads: int = 0
+    """Threads that emulate; 0 takes one for each core."""
+    curriculum: Literal["fixed", "uniform", "progress"] = "uniform"
+    """How the next episode's stage is drawn: uniform, by learning progress, or fixed shares."""
+
+    def names(self) -> list[str]:
+        """The stages as names."""
+        if self.random_stage:
+            return list(ALL_STAGES)
+        if self.stages:
+            return parse_stages(self.stages)
+        return stage_span(f"{self.world}-{self.stage}", self.stage_span)
+
+
+@dataclass(frozen=True)
+class WatchConfig:
+    """What is recorded of the run while it happens."""
+
+    enable_tensorboard: bool = True
+    """Write TensorBoard curves below the run's folder."""
+    wandb_project: str = ""
+    """Log to this Weights & Biases project as well."""
+    heartbeat_path: str = ""
+    """Where signs of life go; by default heartbeat.jsonl in the run's folder."""
+    heartbeat_timeout: float = 300.0
+    """Seconds without one after which all stacks are dumped; 0: never."""
+    on_stall: Literal["warn", "stop"] = "warn"
+    """What to do then: only say so, or stop with a saved checkpoint."""
+    slow_step_trace_threshold: float = 0.0
+    """A step slower than so many seconds is slow; several in a window dump all stacks. 0: off."""
+    slow_step_trace_window: float = 60.0
+    """Seconds of that window."""
+    monitor_interval: float = 5.0
+    """Seconds between two looks at processor, memory and GPU."""
+    profile: bool = False
+    """Profile a few updates: a torch trace and a table of where the time goes."""
+    plain: bool = False
+    """Print lines instead of the live display."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run, room by room."""
+
+    run: RunConfig = field(default_factory=RunConfig)
+    stage: StageConfig = field(default_factory=StageConfig)
+    view: ViewConfig = field(default_factory=ViewConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    learn: LearnConfig = field(default_factory=LearnConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
+    collect: CollectConfig = field(default_factory=CollectConfig)
+    watch: WatchConfig = field(default_factory=WatchConfig)
+    checkpoint: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def architecture(self) -> dict[str, Any]:
+        """What a checkpoint must share to be loaded: the shapes of the network."""
+        model = dataclasses.asdict(self.model)
+        del model["channels_last"]
+        return {
+            **model,
+            "observation_shape": list(self.view.shape),
+            "num_actions": self.view.num_actions,
+            "value_heads": self.value_heads(),
+        }
+
+    def value_heads(self) -> int:
+        return len(self.stage.names()) if self.learn.normalise_values else 1
+
+    def planned_updates(self) -> int:
+        """Updates until a limit in updates or steps ends the run; 0 if only time or success does."""
+        per_update = self.collect.num_envs * self.collect.rollout_steps
+        by_steps = -(-self.run.total_steps // per_update) if self.run.total_steps else 0
+        limits = [n for n in (self.run.total_updates, by_steps) if n]
+        return min(limits) if limits else 0
+
+    def saves_consoles(self) -> bool:
+        if self.run.checkpoint_envs is not None:
+            return self.run.checkpoint_envs
+        return self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES and not self.collect.overlap_collect
+
+
+CPU = TrainConfig(
+    run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
+    view=ViewConfig(
+        size=(26, 32), observation="red", crop_hud=True, noop_max=30, stall_limit=300, action_type="simple"
+    ),
+    model=ModelConfig(encoder="tiny", hidden=128),
+    learn=LearnConfig(
+        learning_rate=1e-3,
+        lr_final_fraction=0.1,
+        anneal_updates=440,
+        minibatch_size=256,
+        epochs=4,
+        gae_lambda=0.95,
+        normalise_rewards=False,
+        max_grad_norm=0.5,
+    ),
+    collect=CollectConfig(num_envs=64, rollout_steps=32),
+)
+"""Two cores and a tiny network at low resolution: what clears 1-1 in minutes on a laptop."""
+
+GPU = TrainConfig(
+    run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
+    view=ViewConfig(size=(84, 84), noop_max=30, stall_limit=300, action_type="simple"),
+    model=ModelConfig(encoder="nature"),
+    learn=LearnConfig(
+        learning_rate=5e-4,
+        lr_final_fraction=0.1,
+        anneal_updates=200,
+        minibatch_size=8192,
+        epochs=4,
+        gae_lambda=0.95,
+        normalise_rewards=False,
+    ),
+    collect=CollectConfig(num_envs=1024, rollout_steps=32, double_buffer=True),
+)
+"""One data-centre GPU with a Nature network at full resolution, and as many cores as there are for emulation."""
+
+PRESETS = {"cpu": CPU, "gpu": GPU}
+_GPU_SIZED = ("nature", "impala", "strided")
+
+
+def preset(name: Preset) -> TrainConfig:
+    """The defaults for a machine."""
+    if name == "auto":
+        name = "gpu" if torch.cuda.is_available() else "cpu"
+    if name not in PRESETS:
+        raise ConfigError(f"Unknown preset {name!r}: choose auto, cpu or gpu.")
+    chosen = PRESETS[name]
+    return dataclasses.replace(chosen, run=dataclasses.replace(chosen.run, preset=name))
+
+
+def resolve_device(config: TrainConfig) -> torch.device:
+    """The device to learn on. Falling back to the CPU is said, and for a network made for GPUs refused."""
+    wanted = config.run.device
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        gpu_sized = config.model.encoder in _GPU_SIZED
+        if gpu_sized and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
+            raise ConfigError(
+                f"No CUDA device is available and the {config.model.encoder} network is made for one: use --preset cpu, "
+                "--device cpu, or set MARIO_ALLOW_CPU_AUTO=1 to train slowly."
+            )
+        print("[train] no CUDA device: training on the CPU")
+        return torch.device("cpu")
+    try:
+        device = torch.device(wanted)
+    except RuntimeError as error:
+        raise ConfigError(f"Unknown device {wanted!r}: use auto, cpu, cuda or cuda:N.") from error
+    if device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"Device {wanted!r} is not supported: use auto, cpu, cuda or cuda:N.")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("No CUDA device is available: use --device cpu.")
+    return device

@@ -1,0 +1,117 @@
+"""How well a policy plays: fresh episodes from the true start of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.run.agent import Agent
+
+MOST_ENVIRONMENTS = 256
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What the episodes of one stage came to."""
+
+    stage: str
+    episodes: int
+    clear_rate: float
+    mean_return: float
+    mean_x: float
+    max_x: int
+    mean_steps: float
+    mean_steps_cleared: float | None
+    ends: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_envs(
+    view: ViewConfig, num_envs: int, stages: Sequence[str], *, threads: int = 0, seed: int = 0, **options: Any
+) -> MarioVectorEnv:
+    """A vector of environments with this view."""
+    settings = dict(
+        frame_skip=view.frame_skip, frame_stack=view.frame_stack, size=view.size, observation=view.observation,
+        crop_hud=view.crop_hud, max_pool=view.max_pool, sticky=view.sticky, noop_max=view.noop_max,
+        action_type=view.action_type, stall_limit=view.stall_limit, step_limit=view.step_limit,
+    )  # fmt: skip
+    return MarioVectorEnv(num_envs, stages=list(stages), threads=threads, seed=seed, **{**settings, **options})
+
+
+def evaluate_stage(
+    agent: Agent,
+    view: ViewConfig,
+    stage: str,
+    *,
+    episodes: int,
+    greedy: bool,
+    seed: int,
+    threads: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> StageResult:
+    """Play `episodes` episodes. Each environment plays a number fixed beforehand, so that short episodes do not
+    count more often than long ones."""
+    num_envs = min(episodes, MOST_ENVIRONMENTS)
+    quota = np.full(num_envs, episodes // num_envs)
+    quota[: episodes % num_envs] += 1
+    envs = make_envs(view, num_envs, [stage], threads=threads, seed=seed, autoreset_mode="same_step", **options)
+    try:
+        return _play(agent, envs, stage, quota, greedy, seed, progress)
+    finally:
+        envs.close()
+
+
+def _play(
+    agent: Agent,
+    envs: MarioVectorEnv,
+    stage: str,
+    quota: np.ndarray[Any, np.dtype[np.int64]],
+    greedy: bool,
+    seed: int,
+    progress: Progress | None,
+) -> StageResult:
+    total = int(quota.sum())
+    agent.begin(envs.num_envs, seed, greedy=greedy)
+    observations, _ = envs.reset(seed=seed)
+    starts = np.ones(envs.num_envs, np.bool_)
+    returns = np.zeros(envs.num_envs)
+    done_returns: list[float] = []
+    x, steps, cleared, ends = [], [], [], []
+    while quota.any():
+        actions, _, _ = agent.act(observations, starts)
+        observations, rewards, terminated, truncated, info = envs.step(actions)
+        returns += rewards
+        starts = terminated | truncated
+        for i in np.flatnonzero(starts):
+            final = info["final_info"]
+            if quota[i] > 0:
+                quota[i] -= 1
+                done_returns.append(float(returns[i]))
+                x.append(int(final["x_max"][i]))
+                steps.append(int(final["steps"][i]))
+                cleared.append(bool(final["flag_get"][i]))
+                ends.append(ENDS[int(final["end"][i])])
+            returns[i] = 0
+        if progress and starts.any():
+            progress(len(x), total)
+    steps_cleared = [s for s, c in zip(steps, cleared, strict=True) if c]
+    return StageResult(
+        stage=stage,
+        episodes=total,
+        clear_rate=float(np.mean(cleared)),
+        mean_return=float(np.mean(done_returns)),
+        mean_x=float(np.mean(x)),
+        max_x=max(x),
+        mean_steps=float(np.mean(steps)),
+        mean_steps_cleared=float(np.mean(steps_cleared)) if steps_cleared else None,
+        ends={name: ends.count(name) for name in sorted(set(ends))},
+    )

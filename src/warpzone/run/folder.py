@@ -1,0 +1,90 @@
+"""A run's folder, and everything that writes into it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpzone.errors import ConfigError
+from warpzone.run.checkpoints import CheckpointKeeper
+from warpzone.run.config import TrainConfig
+from warpzone.run.stopping import StopFlag, stop_on_stall
+from warpzone.watch.durable import write_durably
+from warpzone.watch.episodes import EpisodeLog
+from warpzone.watch.heartbeat import Heartbeat
+from warpzone.watch.metrics import MetricsWriter
+from warpzone.watch.profile import UpdateProfiler
+from warpzone.watch.resources import ResourceMonitor
+from warpzone.watch.slow_steps import SlowStepTracer
+from warpzone.watch.tensorboard import open_tensorboard
+from warpzone.watch.weights_and_biases import open_wandb
+
+
+def run_folder(config: TrainConfig) -> Path:
+    """The run's folder; with `fresh`, one beside those of the same name."""
+    runs = Path(config.run.runs_dir)
+    folder = runs / config.run.run_name
+    number = 2
+    while config.run.fresh and folder.exists():
+        folder = runs / f"{config.run.run_name}-{number}"
+        number += 1
+    return folder
+
+
+class RunFolder:
+    """Opens the run's files and closes them in the right order."""
+
+    def __init__(self, config: TrainConfig, stop: StopFlag) -> None:
+        self.path = run_folder(config)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_durably(self.path / "config.json", (json.dumps(config.as_dict(), indent=2) + "\n").encode())
+        except OSError as error:
+            raise ConfigError(
+                f"The run folder {self.path} can't be written ({error.strerror or error}): "
+                "choose another --runs-dir or make room."
+            ) from error
+        watch = config.watch
+        sinks: list[Any] = []
+        if watch.enable_tensorboard and (board := open_tensorboard(self.path / "tensorboard")) is not None:
+            sinks.append(board)
+        if watch.wandb_project:
+            sinks.append(
+                open_wandb(
+                    watch.wandb_project, run_name=self.path.name, folder=self.path / "wandb", config=config.as_dict()
+                )
+            )
+        self._sinks = sinks
+        self.metrics = MetricsWriter(self.path, sinks=sinks)
+        self.episodes = EpisodeLog(self.path / "episodes.jsonl")
+        self.heartbeat = Heartbeat(
+            Path(watch.heartbeat_path) if watch.heartbeat_path else self.path / "heartbeat.jsonl",
+            timeout_s=watch.heartbeat_timeout,
+            diagnostics=self.path / "diagnostics",
+            on_stall=stop_on_stall(stop) if watch.on_stall == "stop" else None,
+        )
+        self.slow_steps = SlowStepTracer(
+            self.path / "diagnostics",
+            threshold_s=watch.slow_step_trace_threshold,
+            window_s=watch.slow_step_trace_window,
+        )
+        self.resources = ResourceMonitor(watch.monitor_interval)
+        self.checkpoints = CheckpointKeeper(self.path / "checkpoints", config.checkpoint)
+        self.profiler = UpdateProfiler(self.path / "profile") if watch.profile else None
+
+    def close(self) -> None:
+        """Close everything; a failure in one does not keep the others open."""
+        steps: list[Callable[[], None]] = [self.heartbeat.close, self.slow_steps.close, self.resources.close]
+        if self.profiler is not None:
+            steps.append(self.profiler.close)
+        steps += [self.metrics.close, self.episodes.close, *(sink.close for sink in self._sinks)]
+        failures: list[Exception] = []
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]

@@ -1,0 +1,94 @@
+"""What a checkpoint holds, and how a run takes it up again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from warpzone.collect import OverlappedCollector
+from warpzone.errors import CheckpointError
+from warpzone.run.build import Parts
+from warpzone.run.checkpoints import load_checkpoint
+from warpzone.run.resume import ResumeSource, fit_weights
+
+if TYPE_CHECKING:
+    from warpzone.run.folder import RunFolder
+    from warpzone.run.loop import Progress
+
+
+def run_state(
+    parts: Parts, run: RunFolder, progress: Progress, elapsed_s: float, with_consoles: bool
+) -> dict[str, Any]:
+    """Everything that an exact continuation needs; the consoles themselves only if asked for."""
+    return {
+        "learner": parts.learner.state_dict(),
+        "collector": parts.collector.state_dict(),
+        "envs": [envs.state_dict() for envs in parts.envs] if with_consoles else None,
+        "rewards": [envs.rewards.state_dict() for envs in parts.envs],
+        "episodes": run.episodes.state_dict(),
+        "progress": {
+            "update": progress.update,
+            "global_step": progress.global_step,
+            "elapsed_s": elapsed_s,
+            "evaluated_at": progress.evaluated_at,
+        },
+        "random": random_state(),
+    }
+
+
+def restore_run(
+    source: ResumeSource, parts: Parts, run: RunFolder, progress: Progress, say: Callable[[str], None]
+) -> None:
+    """Load a checkpoint into a run that has been built but has not begun."""
+    state: Any = load_checkpoint(source.path).state
+    if not isinstance(state, dict) or "learner" not in state:
+        raise CheckpointError(f"{source.path} holds no learner: it is not from `warpzone train`.")
+    learner = dict(state["learner"])
+    fit = fit_weights(learner["policy"], parts.learner.policy.state_dict(), str(source.path))
+    for line in fit.report():
+        say(f"[train][warn] {line}")
+    learner["policy"] = fit.weights
+    parts.learner.load_state_dict(learner)
+    run.episodes.load_state_dict(state["episodes"])
+    for envs, saved in zip(parts.envs, state["rewards"], strict=False):
+        envs.rewards.load_state_dict(saved)
+    if _consoles_fit(state, parts):
+        for envs, saved in zip(parts.envs, state["envs"], strict=True):
+            envs.load_state_dict(saved)
+        parts.collector.load_state_dict(state["collector"])
+    else:
+        say("[train] the consoles were not saved or do not fit: episodes begin anew")
+    restore_random_state(state["random"])
+    saved_progress = state["progress"]
+    progress.update, progress.global_step = saved_progress["update"], saved_progress["global_step"]
+    progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
+
+
+def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
+    saved = state["envs"]
+    if saved is None or isinstance(parts.collector, OverlappedCollector):
+        return False
+    return [len(one["consoles"]) for one in saved] == [envs.num_envs for envs in parts.envs]
+
+
+def random_state() -> dict[str, Any]:
+    """The global streams of Python, NumPy and torch."""
+    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
+    version, internal, gauss = random.getstate()
+    return {
+        "python": [version, list(internal), gauss],
+        "numpy": [str(kind), np.asarray(keys), int(position), int(has_gauss), float(cached)],
+        "torch": torch.get_rng_state(),
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal), gauss))
+    kind, keys, position, has_gauss, cached = state["numpy"]
+    np.random.set_state((kind, np.asarray(keys), position, has_gauss, cached))  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
