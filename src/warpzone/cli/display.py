@@ -90,11 +90,26 @@ class TrainDisplay:
             table.add_column()
         rows = [
             ("decisions", number(record["global_step"]), "decisions/s", number(record["env_steps_per_sec"])),
-            ("update", number(record["update"]), "time collecting", number(record["collect_share"], "{:.0%}")),
-            ("return", number(record["avg_return"], "{:.2f}"), "time learning", number(record["learn_share"], "{:.0%}")),
+            (
+                "update",
+                number(record["update"]),
+                "time collecting",
+                number(record["collect_share"], "{:.0%}"),
+            ),
+            (
+                "return",
+                number(record["avg_return"], "{:.2f}"),
+                "time learning",
+                number(record["learn_share"], "{:.0%}"),
+            ),
             ("furthest x", number(record["env_max_x_pos"]), "mean x", number(record["env_mean_x_pos"])),
             ("entropy", number(record["entropy"], "{:.3f}"), "KL", number(record["approx_kl"], "{:.4f}")),
-            ("stagnating", number(record["stagnation_envs"]), "first flag", number(record["time_to_first_flag"], "{:.0f} s")),
+            (
+                "stagnating",
+                number(record["stagnation_envs"]),
+                "first flag",
+                number(record["time_to_first_flag"], "{:.0f} s"),
+            ),
         ]
         for left, a, right, b in rows:
             table.add_row(f"[dim]{left}", a, f"[dim]{right}", b)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from warpzone.cli.flags import parse
@@ -81,9 +82,7 @@ def run(argv: list[str]) -> int:
                     evaluate_stage(
                         agent, view, stage, episodes=config.episodes, greedy=mode == "greedy", seed=config.seed,
                         threads=config.threads, lost_levels=config.lost_levels,
-                        progress=lambda n, _, task=task, done=done: bars.update(
-                            task, completed=done * config.episodes + n
-                        ),
+                        progress=partial(_advance, bars, task, done * config.episodes),
                     )
                 )  # fmt: skip
     console.print(result_table(results, config))
@@ -92,6 +91,10 @@ def run(argv: list[str]) -> int:
         config.out.write_text(json.dumps(as_json(results, config, agent.meta.global_step), indent=2) + "\n")
         console.print(f"[eval] wrote {config.out}", markup=False, soft_wrap=True)
     return EXIT_OK
+
+
+def _advance(bars: Progress, task: TaskID, before: int, done: int, total: int) -> None:
+    bars.update(task, completed=before + done)
 
 
 def as_json(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> dict[str, Any]:
@@ -116,7 +119,13 @@ def result_table(results: dict[str, list[StageResult]], config: EvalConfig) -> T
         for r in rows:
             ends = " ".join(f"{name}:{count}" for name, count in r.ends.items())
             table.add_row(
-                r.stage, mode, f"{r.clear_rate:.1%}", f"{r.mean_x:,.0f}", f"{r.max_x:,}", f"{r.mean_steps:,.0f}", ends
+                r.stage,
+                mode,
+                f"{r.clear_rate:.1%}",
+                f"{r.mean_x:,.0f}",
+                f"{r.max_x:,}",
+                f"{r.mean_steps:,.0f}",
+                ends,
             )
         if len(rows) > 1:
             mean = sum(r.clear_rate for r in rows) / len(rows)

@@ -15,7 +15,9 @@ T = TypeVar("T")
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
-def parse(default: T, argv: list[str], prog: str, description: str, environ: Mapping[str, str] | None = None) -> T:
+def parse(
+    default: T, argv: list[str], prog: str, description: str, environ: Mapping[str, str] | None = None
+) -> T:
     """The settings in `default`, changed by environment variables and then by flags."""
     default = with_environment(default, os.environ if environ is None else environ)
     return tyro.cli(
@@ -39,7 +41,7 @@ def with_environment(settings: T, environ: Mapping[str, str]) -> T:
             changes[f.name] = with_environment(value, environ)
         elif (text := environ.get(f.name.upper())) is not None:
             changes[f.name] = _convert(f.name.upper(), text, value, str(f.type))
-    return dataclasses.replace(settings, **changes)  # type: ignore[type-var]
+    return dataclasses.replace(settings, **changes)
 
 
 def _convert(name: str, text: str, value: Any, kind: str) -> Any:

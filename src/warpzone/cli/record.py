@@ -65,10 +65,18 @@ def run(argv: list[str]) -> int:
     with console.status(f"recording an episode of {stage}"):
         if config.any_episode or config.greedy:
             film = record_episode(
-                agent, stage, out, greedy=config.greedy, seed=config.seed, overlay=config.overlay, scale=config.scale
+                agent,
+                stage,
+                out,
+                greedy=config.greedy,
+                seed=config.seed,
+                overlay=config.overlay,
+                scale=config.scale,
             )
         else:
             film = record_best(agent, stage, out, seed=config.seed, overlay=config.overlay)
     verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
-    console.print(f"[record] {film.path}: {verdict} in {film.decisions} decisions", markup=False, soft_wrap=True)
+    console.print(
+        f"[record] {film.path}: {verdict} in {film.decisions} decisions", markup=False, soft_wrap=True
+    )
     return EXIT_OK

@@ -17,7 +17,10 @@ from warpzone.run.memory import train_within_memory
 from warpzone.run.recording import record_best
 from warpzone.run.stopping import EXIT_OK
 
-DESCRIPTION = "Train an agent on Super Mario Bros. Every flag can also be set by an environment variable of its name in capitals."
+DESCRIPTION = (
+    "Train an agent on Super Mario Bros. Every flag can also be set by an environment variable of its name in "
+    "capitals."
+)
 
 
 def settings(argv: list[str], environ: dict[str, str] | None = None) -> TrainConfig:
@@ -50,7 +53,12 @@ def run(argv: list[str]) -> int:
     console = Console()
     with TrainDisplay(config, console) as display:
         outcome = train_within_memory(config, display)
-    if config.run.record_video and outcome.agent is not None and outcome.progress.update > 0 and not outcome.exit_code:
+    if (
+        config.run.record_video
+        and outcome.agent is not None
+        and outcome.progress.update > 0
+        and not outcome.exit_code
+    ):
         _film(config, outcome, console)
     _summarise(config, outcome, console)
     return outcome.exit_code
@@ -63,7 +71,9 @@ def _film(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     with console.status(f"recording an episode of {stage}"):
         film = record_best(outcome.agent, stage, path, seed=config.run.seed)
     verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
-    console.print(f"[train] video: {film.path} ({verdict}, {film.decisions} decisions)", markup=False, soft_wrap=True)
+    console.print(
+        f"[train] video: {film.path} ({verdict}, {film.decisions} decisions)", markup=False, soft_wrap=True
+    )
 
 
 def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:

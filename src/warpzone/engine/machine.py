@@ -32,7 +32,7 @@ class Machine:
         skip_idle_loops: bool = True,
         translate: bool = True,
     ) -> None:
-        """Run `frames` frames with the buttons held; `render` draws them. The two shortcuts change nothing but speed."""
+        """Run `frames` frames with the buttons held; `render` draws them. The shortcuts change only speed."""
         self._console.step(int(buttons), int(frames), render, int(buttons2), skip_idle_loops)
 
     @property

@@ -73,7 +73,7 @@ def rom_path(path: str | os.PathLike[str] | None = None, *, lost_levels: bool = 
     packaged = packaged_rom(lost_levels)
     if packaged is None:
         raise RomError(
-            "No ROM was found: install gym-super-mario-bros, set WARPZONE_ROM or pass --rom with the path of an .nes file."
+            "No ROM was found: install gym-super-mario-bros, or give the path of an .nes file by WARPZONE_ROM or --rom."
         )
     return packaged
 

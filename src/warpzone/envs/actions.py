@@ -18,7 +18,7 @@ ACTION_SETS: dict[str, tuple[str, ...]] = {
     "complex": _COMPLEX,
     "extended": _EXTENDED,
 }
-"""`right`, `simple` and `complex` are those of gym-super-mario-bros; `extended` adds what pipes, vines and water want."""
+"""The first three are those of gym-super-mario-bros; `extended` adds what pipes, vines and water want."""
 
 
 def parse_buttons(name: str) -> int:

@@ -28,7 +28,9 @@ def parse_sequence(text: str) -> list[ScriptedPart]:
     for item in filter(None, (piece.strip() for piece in text.split(","))):
         name, colon, frames = item.rpartition(":")
         if not colon or not frames.strip().isdigit():
-            raise ConfigError(f"Scripted part {item!r} is not of the form BUTTONS:FRAMES, such as RIGHT+B:180.")
+            raise ConfigError(
+                f"Scripted part {item!r} is not of the form BUTTONS:FRAMES, such as RIGHT+B:180."
+            )
         if not 1 <= int(frames) <= MAX_FRAMES:
             raise ConfigError(f"Scripted part {item!r}: frames are 1 to {MAX_FRAMES}.")
         parts.append(ScriptedPart(parse_buttons(name), int(frames)))

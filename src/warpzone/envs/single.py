@@ -44,7 +44,7 @@ class MarioEnv(gym.Env[NDArray[np.uint8], np.int64]):
         observations, rewards, terminated, truncated, info = self._vector.step(np.array([action]))
         return observations[0], float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first(info)
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """The screen, uint8 [240, 256, 3], if render_mode is rgb_array."""
         return None if self.render_mode is None else self._vector.screen(0)
 
@@ -55,7 +55,8 @@ class MarioEnv(gym.Env[NDArray[np.uint8], np.int64]):
     @property
     def ram(self) -> NDArray[np.uint8]:
         """A copy of the console's RAM, uint8 [2048]."""
-        return self._vector.ram[0]
+        ram: NDArray[np.uint8] = self._vector.ram[0]
+        return ram
 
     def snapshot(self) -> bytes:
         """Everything that the rest of the episode depends on."""

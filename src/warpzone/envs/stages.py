@@ -25,7 +25,9 @@ def parse_stage(name: str, *, lost_levels: bool = False) -> tuple[int, int]:
         world, stage = int(match[1]), int(match[2])
         if 1 <= world <= worlds and 1 <= stage <= STAGES_PER_WORLD:
             return world, stage
-    raise ConfigError(f"There is no stage {name!r}: stages are '1-1' to '{worlds}-{STAGES_PER_WORLD}', or 'game'.")
+    raise ConfigError(
+        f"There is no stage {name!r}: stages are '1-1' to '{worlds}-{STAGES_PER_WORLD}', or 'game'."
+    )
 
 
 def parse_stages(names: Iterable[str] | str, *, lost_levels: bool = False) -> list[str]:
@@ -54,7 +56,9 @@ def stage_span(first: str, count: int) -> list[str]:
         raise ConfigError("A span of stages begins at a stage, not at the whole game.")
     at = ALL_STAGES.index(first)
     if not 1 <= count <= len(ALL_STAGES) - at:
-        raise ConfigError(f"--stage-span {count} from {first} does not fit: {len(ALL_STAGES) - at} stages are left.")
+        raise ConfigError(
+            f"--stage-span {count} from {first} does not fit: {len(ALL_STAGES) - at} stages are left."
+        )
     return list(ALL_STAGES[at : at + count])
 
 

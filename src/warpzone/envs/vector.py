@@ -153,6 +153,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._fresh = np.zeros(num_envs, np.bool_)
         self._seed = 0 if seed is None else int(seed)
         self._seeded = False
+        self._later: list[tuple[str, tuple[Any, ...]]] = []
         _open_vectors.add(self)
 
     # ---- Gymnasium ----
@@ -167,7 +168,9 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         stage = options.pop("stage", None)
         snapshot = options.pop("snapshot", None)
         if options:
-            raise ConfigError(f"Unknown reset option {next(iter(options))!r}: use stage, snapshot or reset_mask.")
+            raise ConfigError(
+                f"Unknown reset option {next(iter(options))!r}: use stage, snapshot or reset_mask."
+            )
         if mask is not None:
             mask = np.ascontiguousarray(mask, dtype=np.bool_)
             if mask.shape != (self.num_envs,):
@@ -188,12 +191,16 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self, actions: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """One decision in every environment."""
+        if self._later:
+            self._do_later()
         buffers = self._next_buffers()
         self._engine().step(self._actions(actions), *self._targets(buffers))
         return self._result(buffers)
 
     def send(self, actions: NDArray[np.int64]) -> None:
         """Start a step and return at once."""
+        if self._later:
+            self._do_later()
         buffers = self._next_buffers()
         self._engine().send(self._actions(actions), *self._targets(buffers))
         self._sent = buffers
@@ -205,7 +212,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._engine().receive()
         return self._result(self._sent)
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """The screens, if render_mode is rgb_array."""
         if self.render_mode is None:
             return None
@@ -255,12 +262,17 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self.set_stage_weights([float(name == stage) for name in self.stage_names])
 
     def set_stage_weights(self, weights: Sequence[float]) -> None:
-        """How often each of `stage_names` is drawn for the episodes that begin from now on."""
-        self._engine().set_stage_weights([float(w) for w in weights])
+        """How often each of `stage_names` is drawn for the episodes that begin from now on.
+
+        While a step is under way it counts from the next one on.
+        """
+        self._later.append(("set_stage_weights", ([float(w) for w in weights],)))
+        self._do_later()
 
     def queue_start(self, index: int, blob: bytes) -> None:
-        """Let the next episode of environment `index` begin from a snapshot."""
-        self._engine().queue_start(int(index), bytes(blob))
+        """Let the next episode of environment `index` begin from a snapshot; see `set_stage_weights` for when."""
+        self._later.append(("queue_start", (int(index), bytes(blob))))
+        self._do_later()
 
     def state_dict(self) -> dict[str, Any]:
         """Every console with its episode, and what the next reward is reckoned from."""
@@ -274,7 +286,9 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         """Go back to `state_dict` of a vector with the same ROM, view and number of environments."""
         pool = self._engine()
         if len(state["consoles"]) != self.num_envs:
-            raise ConfigError(f"The saved state is of {len(state['consoles'])} environments, not {self.num_envs}.")
+            raise ConfigError(
+                f"The saved state is of {len(state['consoles'])} environments, not {self.num_envs}."
+            )
         for i, blob in enumerate(state["consoles"]):
             pool.restore(i, bytes(blob))
         self._reread()
@@ -283,6 +297,15 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._seeded = True
 
     # ---- inside ----
+
+    def _do_later(self) -> None:
+        """Pass on to the engine what had to wait for the end of a step."""
+        pool = self._engine()
+        if pool.pending:
+            return
+        waiting, self._later = self._later, []
+        for method, arguments in waiting:
+            getattr(pool, method)(*arguments)
 
     def _reread(self) -> None:
         """Consoles changed under the vector: what they report must be read again before the next reward."""
@@ -318,7 +341,9 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             spread = np.arange(self.num_envs, dtype=np.uint64) + np.uint64(1)
             # Neighbouring seeds must not give neighbouring environments the same stream.
             with np.errstate(over="ignore"):
-                return np.uint64(first) * np.uint64(0xD1342543DE82EF95) + spread * np.uint64(0x2545F4914F6CDD1D)
+                return np.uint64(first) * np.uint64(0xD1342543DE82EF95) + spread * np.uint64(
+                    0x2545F4914F6CDD1D
+                )
         if len(seed) != self.num_envs:
             raise ConfigError(f"Give one seed, or one for each of the {self.num_envs} environments.")
         return np.array([(s or 0) & 0xFFFFFFFFFFFFFFFF for s in seed], dtype=np.uint64)
@@ -332,7 +357,14 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         return _Buffers(self.num_envs, self._shape)
 
     def _targets(self, b: _Buffers) -> tuple[Any, ...]:
-        return b.observations, b.telemetry, b.terminated, b.truncated, self._final.observations, self._final.telemetry
+        return (
+            b.observations,
+            b.telemetry,
+            b.terminated,
+            b.truncated,
+            self._final.observations,
+            self._final.telemetry,
+        )
 
     def _telemetry(self, buffers: _Buffers) -> dict[str, NDArray[np.int32]]:
         return dict(zip(FIELDS, buffers.telemetry, strict=True))

@@ -28,7 +28,9 @@ def make_policy(
     model: ModelConfig, view: ViewConfig, value_heads: int, device: torch.device, learner: str, threads: int
 ) -> Policy:
     """The policy for a device: with native arithmetic where that is asked for or, by default, possible."""
-    native = learner == "native" or (learner == "auto" and device.type == "cpu" and why_not_native(model) is None)
+    native = learner == "native" or (
+        learner == "auto" and device.type == "cpu" and why_not_native(model) is None
+    )
     if native:
         return NativePolicy(model, view.shape, view.num_actions, value_heads, threads=threads)
     return build_policy(model, view.shape, view.num_actions, value_heads).to(device)
@@ -55,7 +57,9 @@ class Agent:
     ) -> tuple[NDArray[np.int64], Tensor, Tensor]:
         """Actions [N], probabilities [N, A] and values [N]."""
         obs = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
-        logits, values, self.state = self.policy.act(obs, self.state, torch.from_numpy(starts).to(self.device))
+        logits, values, self.state = self.policy.act(
+            obs, self.state, torch.from_numpy(starts).to(self.device)
+        )
         probabilities = logits.float().softmax(-1)
         if self.greedy:
             actions = probabilities.argmax(-1)
@@ -78,7 +82,9 @@ def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: i
     loaded = load_checkpoint(path)
     config = loaded.meta.config
     if "view" not in config or "model" not in config:
-        raise CheckpointError(f"{path} does not say how its agent sees the game: it is not from `warpzone train`.")
+        raise CheckpointError(
+            f"{path} does not say how its agent sees the game: it is not from `warpzone train`."
+        )
     view, model = from_json(ViewConfig, config["view"]), from_json(ModelConfig, config["model"])
     heads = int(loaded.meta.architecture.get("value_heads", 1))
     policy = make_policy(model, view, heads, device, "auto", threads)
@@ -98,7 +104,9 @@ def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:
         if folder.is_dir():
             return best_checkpoint(folder)
     if not given.exists() and not given.suffix:
-        raise CheckpointError(f"There is no checkpoint or run {checkpoint!r}: see `warpzone checkpoints list`.")
+        raise CheckpointError(
+            f"There is no checkpoint or run {checkpoint!r}: see `warpzone checkpoints list`."
+        )
     return given
 
 

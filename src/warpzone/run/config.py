@@ -183,7 +183,10 @@ class TrainConfig:
     def saves_consoles(self) -> bool:
         if self.run.checkpoint_envs is not None:
             return self.run.checkpoint_envs
-        return self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES and not self.collect.overlap_collect
+        return (
+            self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES
+            and not self.collect.overlap_collect
+        )
 
 
 CPU = TrainConfig(
@@ -246,8 +249,8 @@ def resolve_device(config: TrainConfig) -> torch.device:
         gpu_sized = config.model.encoder in _GPU_SIZED
         if gpu_sized and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
             raise ConfigError(
-                f"No CUDA device is available and the {config.model.encoder} network is made for one: use --preset cpu, "
-                "--device cpu, or set MARIO_ALLOW_CPU_AUTO=1 to train slowly."
+                f"No CUDA device is available and the {config.model.encoder} network is made for one: use "
+                "--preset cpu, --device cpu, or set MARIO_ALLOW_CPU_AUTO=1 to train slowly."
             )
         print("[train] no CUDA device: training on the CPU")
         return torch.device("cpu")

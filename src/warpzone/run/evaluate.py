@@ -38,12 +38,10 @@ def make_envs(
     view: ViewConfig, num_envs: int, stages: Sequence[str], *, threads: int = 0, seed: int = 0, **options: Any
 ) -> MarioVectorEnv:
     """A vector of environments with this view."""
-    settings = dict(
-        frame_skip=view.frame_skip, frame_stack=view.frame_stack, size=view.size, observation=view.observation,
-        crop_hud=view.crop_hud, max_pool=view.max_pool, sticky=view.sticky, noop_max=view.noop_max,
-        action_type=view.action_type, stall_limit=view.stall_limit, step_limit=view.step_limit,
-    )  # fmt: skip
-    return MarioVectorEnv(num_envs, stages=list(stages), threads=threads, seed=seed, **{**settings, **options})
+    settings = {**asdict(view), "size": view.size, **options}
+    return MarioVectorEnv(
+        num_envs, stages=list(stages), threads=threads, seed=seed, **{**settings, **options}
+    )
 
 
 def evaluate_stage(
@@ -63,7 +61,9 @@ def evaluate_stage(
     num_envs = min(episodes, MOST_ENVIRONMENTS)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1
-    envs = make_envs(view, num_envs, [stage], threads=threads, seed=seed, autoreset_mode="same_step", **options)
+    envs = make_envs(
+        view, num_envs, [stage], threads=threads, seed=seed, autoreset_mode="same_step", **options
+    )
     try:
         return _play(agent, envs, stage, quota, greedy, seed, progress)
     finally:

@@ -53,7 +53,10 @@ class RunFolder:
         if watch.wandb_project:
             sinks.append(
                 open_wandb(
-                    watch.wandb_project, run_name=self.path.name, folder=self.path / "wandb", config=config.as_dict()
+                    watch.wandb_project,
+                    run_name=self.path.name,
+                    folder=self.path / "wandb",
+                    config=config.as_dict(),
                 )
             )
         self._sinks = sinks

@@ -12,6 +12,7 @@ import torch
 from warpzone.run.agent import Agent
 from warpzone.run.build import Parts, build_parts, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
+from warpzone.run.curriculum import Curriculum
 from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.folder import RunFolder
 from warpzone.run.meters import EnvironmentMeter
@@ -66,14 +67,18 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     with StopFlag() as stop:
         run = RunFolder(config, stop)
         meter = EnvironmentMeter(config.collect.num_envs)
+        curriculum = Curriculum(config.stage.curriculum, stages)
         began = time.monotonic()
 
         def elapsed() -> float:
             return progress.elapsed_s + time.monotonic() - began
 
         def on_episode(record: dict[str, Any]) -> None:
+            curriculum.observe(record["stage"], record["cleared"], record["x_max"])
             record = {**record, "stage": stages[record["stage"]]}
-            run.episodes.add(record, update=progress.update, global_step=progress.global_step, elapsed_s=elapsed())
+            run.episodes.add(
+                record, update=progress.update, global_step=progress.global_step, elapsed_s=elapsed()
+            )
 
         parts = build_parts(
             config,
@@ -87,7 +92,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
             source = _resume(config, run, digest)
             if source is not None:
                 display.say(str(source))
-                restore_run(source, parts, run, progress, display.say)
+                restore_run(source, parts, run, progress, curriculum, display.say)
                 if source.found_by == "search":
                     progress.update = progress.global_step = 0
                     progress.elapsed_s = 0.0
@@ -104,6 +109,10 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                 rates = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
                 progress.clear_rate = rates
                 parts.learner.observe_progress(_progress_signal(run))
+                if config.stage.curriculum == "progress":
+                    weights = curriculum.weights().tolist()
+                    for envs in parts.envs:
+                        envs.set_stage_weights(weights)
                 if run.profiler is not None:
                     run.profiler.step()
                 if progress.update % config.run.log_interval == 0:
@@ -116,7 +125,9 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                 if run.checkpoints.due(progress.update):
                     run.heartbeat.beat("checkpoint")
                     run.checkpoints.save_due(
-                        lambda: run_state(parts, run, progress, elapsed(), config.saves_consoles()),
+                        lambda: run_state(
+                            parts, run, progress, curriculum, elapsed(), config.saves_consoles()
+                        ),
                         _meta(config, progress, digest),
                     )
                 if _worth_confirming(config, progress, rates, stages):
@@ -130,7 +141,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         finally:
             # Whatever happened, what was learned is saved and every thread and file is closed.
             try:
-                _save_last(config, run, parts, progress, elapsed(), digest, display)
+                _save_last(config, run, parts, progress, curriculum, elapsed(), digest, display)
             finally:
                 progress.elapsed_s = elapsed()
                 parts.close()
@@ -181,7 +192,9 @@ def _finished(config: TrainConfig, progress: Progress, elapsed_s: float, stop: S
     return ""
 
 
-def _worth_confirming(config: TrainConfig, progress: Progress, rates: dict[str, float], stages: list[str]) -> bool:
+def _worth_confirming(
+    config: TrainConfig, progress: Progress, rates: dict[str, float], stages: list[str]
+) -> bool:
     """Whether training episodes clear often enough for an evaluation to be worth its time."""
     target = config.run.until_clear_rate
     if not target or any(rates.get(stage, 0.0) < target for stage in stages):
@@ -212,6 +225,7 @@ def _save_last(
     run: RunFolder,
     parts: Parts,
     progress: Progress,
+    curriculum: Curriculum,
     elapsed_s: float,
     digest: str,
     display: Display,
@@ -223,7 +237,7 @@ def _save_last(
         display.say("[train][warn] the weights are not finite: `latest` is left as it was")
         return
     run.heartbeat.beat("checkpoint")
-    state = run_state(parts, run, progress, elapsed_s, config.saves_consoles())
+    state = run_state(parts, run, progress, curriculum, elapsed_s, config.saves_consoles())
     run.checkpoints.save_latest(state, _meta(config, progress, digest))
 
 

@@ -65,7 +65,9 @@ class EnvironmentMeter:
         }
         if self._debug and not (dx > 0).any() and time.monotonic() - self._last_debug_s > _DEBUG_EVERY_S:
             self._last_debug_s = time.monotonic()
-            print(f"[reward][warn] dx_missed: no environment moved forward in this step, x_pos={x[:8].tolist()}")
+            print(
+                f"[reward][warn] dx_missed: no environment moved forward in this step, x_pos={x[:8].tolist()}"
+            )
 
     def read(self) -> dict[str, Any]:
         """The fields of the metrics, and begin anew."""

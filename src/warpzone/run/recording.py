@@ -32,7 +32,15 @@ class Film:
 
 
 def episode_frames(
-    agent: Agent, view: ViewConfig, stage: str, film: Film, *, greedy: bool, seed: int, overlay: bool, max_frames: int
+    agent: Agent,
+    view: ViewConfig,
+    stage: str,
+    film: Film,
+    *,
+    greedy: bool,
+    seed: int,
+    overlay: bool,
+    max_frames: int,
 ) -> Iterator[Frame]:
     """Frames of one episode at 60 a second. The policy still decides once every `frame_skip` of them."""
     envs = make_envs(
@@ -85,20 +93,36 @@ def record_episode(
     """Record one episode to an MP4 or GIF."""
     film = Film()
     frames = episode_frames(
-        agent, view or agent.view, stage, film, greedy=greedy, seed=seed, overlay=overlay, max_frames=max_frames
+        agent,
+        view or agent.view,
+        stage,
+        film,
+        greedy=greedy,
+        seed=seed,
+        overlay=overlay,
+        max_frames=max_frames,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     film.path = write_video(frames, path, scale=scale)
     return film
 
 
-def record_best(agent: Agent, stage: str, path: Path, *, attempts: int = 8, seed: int = 0, overlay: bool = True) -> Film:
+def record_best(
+    agent: Agent, stage: str, path: Path, *, attempts: int = 8, seed: int = 0, overlay: bool = True
+) -> Film:
     """Record an episode that clears the stage, if one of the first attempts does; else the one that got furthest."""
     best_seed, best = seed, -1
     for attempt in range(attempts):
         film = Film()
         for _ in episode_frames(
-            agent, agent.view, stage, film, greedy=False, seed=seed + attempt, overlay=False, max_frames=60 * 400
+            agent,
+            agent.view,
+            stage,
+            film,
+            greedy=False,
+            seed=seed + attempt,
+            overlay=False,
+            max_frames=60 * 400,
         ):
             pass
         if film.x_max > best:

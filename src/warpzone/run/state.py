@@ -13,6 +13,7 @@ from warpzone.collect import OverlappedCollector
 from warpzone.errors import CheckpointError
 from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
+from warpzone.run.curriculum import Curriculum
 from warpzone.run.resume import ResumeSource, fit_weights
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def run_state(
-    parts: Parts, run: RunFolder, progress: Progress, elapsed_s: float, with_consoles: bool
+    parts: Parts,
+    run: RunFolder,
+    progress: Progress,
+    curriculum: Curriculum,
+    elapsed_s: float,
+    with_consoles: bool,
 ) -> dict[str, Any]:
     """Everything that an exact continuation needs; the consoles themselves only if asked for."""
     return {
@@ -30,6 +36,7 @@ def run_state(
         "envs": [envs.state_dict() for envs in parts.envs] if with_consoles else None,
         "rewards": [envs.rewards.state_dict() for envs in parts.envs],
         "episodes": run.episodes.state_dict(),
+        "curriculum": curriculum.state_dict(),
         "progress": {
             "update": progress.update,
             "global_step": progress.global_step,
@@ -41,7 +48,12 @@ def run_state(
 
 
 def restore_run(
-    source: ResumeSource, parts: Parts, run: RunFolder, progress: Progress, say: Callable[[str], None]
+    source: ResumeSource,
+    parts: Parts,
+    run: RunFolder,
+    progress: Progress,
+    curriculum: Curriculum,
+    say: Callable[[str], None],
 ) -> None:
     """Load a checkpoint into a run that has been built but has not begun."""
     state: Any = load_checkpoint(source.path).state
@@ -54,6 +66,7 @@ def restore_run(
     learner["policy"] = fit.weights
     parts.learner.load_state_dict(learner)
     run.episodes.load_state_dict(state["episodes"])
+    curriculum.load_state_dict(state["curriculum"])
     for envs, saved in zip(parts.envs, state["rewards"], strict=False):
         envs.rewards.load_state_dict(saved)
     if _consoles_fit(state, parts):

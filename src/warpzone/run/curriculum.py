@@ -1,0 +1,82 @@
+"""Which stage comes next: drawn by recent learning progress, never starving one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["fixed", "uniform", "progress"]
+
+FAST, SLOW = 0.05, 0.01
+"""How quickly the two averages of a stage's success follow its episodes."""
+FLOOR = 0.25
+"""Share of all draws that is spread evenly, so that mastered and hopeless stages are revisited."""
+NEED_WEIGHT = 0.5
+"""How much a stage that is not yet cleared counts beside one that is being learned."""
+
+
+class Curriculum:
+    """Shares of the stages among the next episodes.
+
+    Success of an episode is how much of the furthest known way it got, 1 for a clear, so that a stage which nobody
+    clears yet still shows progress. A stage earns its share by how much its success has moved lately, by what it
+    lacks, and by how long it has not been played.
+    """
+
+    def __init__(self, kind: Kind, stages: Sequence[str]) -> None:
+        n = len(stages)
+        self.kind = kind
+        self.stages = list(stages)
+        self.fast = np.zeros(n)
+        self.slow = np.zeros(n)
+        self.furthest = np.ones(n)
+        self.played = np.zeros(n, np.int64)
+        self.last_played = np.zeros(n, np.int64)
+        self.episodes = 0
+
+    def observe(self, stage: int, cleared: bool, x_max: int) -> None:
+        """One episode from the true start of a stage is over."""
+        self.episodes += 1
+        self.furthest[stage] = max(self.furthest[stage], x_max)
+        success = 1.0 if cleared else 0.5 * x_max / self.furthest[stage]
+        first = self.played[stage] == 0
+        self.fast[stage] += (1.0 if first else FAST) * (success - self.fast[stage])
+        self.slow[stage] += (1.0 if first else SLOW) * (success - self.slow[stage])
+        self.played[stage] += 1
+        self.last_played[stage] = self.episodes
+
+    def weights(self) -> NDArray[np.float64]:
+        """The probability of each stage."""
+        n = len(self.stages)
+        uniform = np.full(n, 1.0 / n)
+        if self.kind != "progress" or n == 1:
+            return uniform
+        movement = np.abs(self.fast - self.slow)
+        staleness = (self.episodes - self.last_played) / max(1, self.episodes)
+        score = movement / max(1e-6, movement.max()) + NEED_WEIGHT * (1.0 - self.fast) + staleness
+        score[self.played == 0] = score.max() + 1.0
+        mixed: NDArray[np.float64] = FLOOR * uniform + (1.0 - FLOOR) * score / score.sum()
+        return mixed
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "stages": list(self.stages),
+            "fast": self.fast.tolist(),
+            "slow": self.slow.tolist(),
+            "furthest": self.furthest.tolist(),
+            "played": self.played.tolist(),
+            "last_played": self.last_played.tolist(),
+            "episodes": self.episodes,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up what is known of the stages that both have."""
+        for old, name in enumerate(state["stages"]):
+            if name in self.stages:
+                new = self.stages.index(name)
+                for key in ("fast", "slow", "furthest", "played", "last_played"):
+                    getattr(self, key)[new] = state[key][old]
+        self.episodes = state["episodes"]
