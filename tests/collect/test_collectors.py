@@ -162,9 +162,7 @@ def test_every_mode_collects_what_the_serial_one_does(mode: str) -> None:
     plain = Collector(halves, policy, lambda: frozen, steps=STEPS, stack=STACK, seed=5)
     plain.start()
     if mode == "overlap":
-        config = CollectConfig(
-            num_envs=ENVS, rollout_steps=STEPS, double_buffer=True, overlap_collect=True
-        )
+        config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, double_buffer=True, overlap_collect=True)
     other = make_collector(config, twice, policy, lambda: frozen, seed=5, stack=STACK)
     other.start()
     for one, two in zip(collect(plain, 3), collect(other, 3), strict=True):

@@ -62,6 +62,14 @@ def test_an_update_moves_the_weights_and_reports_finite_numbers(algo: str, recur
     assert not torch.equal(before, weights_of(learner))
 
 
+def test_many_stages_can_share_one_normalised_value_head() -> None:
+    policy = make_policy(heads=1)
+    learner = learner_with(policy, normalise_values=True, normalise_advantages="stage")
+    metrics = learner.update(random_rollout(policy, stages=5))
+    assert math.isfinite(metrics["loss_value"])
+    assert policy.value.std.item() != 1.0
+
+
 @pytest.mark.parametrize("recurrent_type", ["none", "gru"])
 def test_slices_of_a_minibatch_give_the_same_step(recurrent_type: str) -> None:
     stepped = []

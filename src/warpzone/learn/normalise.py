@@ -81,6 +81,8 @@ class PopArt:
     def update(self, returns: Tensor, stage: Tensor) -> None:
         """Move each stage's statistics towards those of its returns, then rescale its output."""
         head, stage, returns = self.head, stage.flatten(), returns.flatten()
+        if len(head.mean) == 1:
+            stage = torch.zeros_like(stage)
         zeros = torch.zeros_like(head.mean)
         count = zeros.index_add(0, stage, torch.ones_like(returns))
         present = count > 0

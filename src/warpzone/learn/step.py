@@ -91,7 +91,7 @@ class GradientStep:
         errors = (returns - values).detach()
         ratio = (logp.detach() - old_logp).exp().clamp(max=1.0)
         policy_loss = policy_gradient_loss(logp, ratio * errors / advantage_std)
-        scale = self.policy.value.std[stage] if self.config.normalise_values else None
+        scale = self.policy.value.scale(stage) if self.config.normalise_values else None
         critic_loss = value_loss(values, returns, values, scale=scale)
         per_sample = config.per_policy_coef * policy_loss + config.per_value_coef * critic_loss
         loss = (batch.weight * per_sample).mean()
@@ -119,7 +119,7 @@ class GradientStep:
             policy_loss = clipped_loss(logp, old_logp, advantages, config.clip).mean()
         else:
             policy_loss = policy_gradient_loss(logp, advantages).mean()
-        scale = self.policy.value.std[stage] if config.normalise_values else None
+        scale = self.policy.value.scale(stage) if config.normalise_values else None
         critic_loss = value_loss(values, returns, old_values, config.value_clip or None, scale).mean()
         entropy = entropy.mean()
         total = policy_loss + config.value_coef * critic_loss - self.entropy_coef * entropy

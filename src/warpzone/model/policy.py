@@ -34,6 +34,10 @@ class ValueHead(nn.Module):
             return values[..., 0]
         return values.gather(-1, stage.unsqueeze(-1)).squeeze(-1)
 
+    def scale(self, stage: Tensor) -> Tensor:
+        """The deviation that the values of each stage are normalised by."""
+        return self.std if len(self.std) == 1 else self.std[stage]
+
 
 class Policy(nn.Module):
     """Maps pictures to action logits and a value. `autocast_dtype` lowers the encoder's precision on CUDA."""
