@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.collect.fake_envs import CountingEnvs
 from warpzone.collect import CollectConfig, Collector, Listeners, OverlappedCollector, make_collector
+from warpzone.collect.episodes import EpisodeLog
 from warpzone.errors import ConfigError
 from warpzone.learn.rollout import Rollout
 from warpzone.model import ModelConfig, Policy, Snapshot, build_policy, take_snapshot
@@ -259,9 +260,32 @@ def test_finished_episodes_are_told_with_their_own_numbers() -> None:
             begin = t + 1
     got = [(r["stage"], r["return"], r["length"], r["x_max"], r["cleared"]) for r in records]
     assert sorted(got) == sorted(expected)
-    assert {r["end"] for r in records} == {"cleared", "truncated"}
+    assert {r["end"] for r in records} == {"terminated", "truncated"}
     assert {r["start"] for r in records} == {"stage"}
     assert len(steps) == 3 * STEPS * 2
+
+
+def test_an_episode_record_names_its_end_and_its_start() -> None:
+    first = {"stage_index": np.array([2, 3]), "from_snapshot": np.array([0, 1])}
+    log = EpisodeLog(2, first)
+    last = {"end": np.array([7, 2]), "x_pos": np.array([50, 900]), "flag_get": np.array([False, True])}
+    then = {
+        "stage_index": np.array([0, 0]),
+        "from_snapshot": np.array([1, 0]),
+        "x_pos": np.array([40, 40]),
+        "final_info": last,
+    }
+    both, neither = np.array([True, True]), np.array([False, False])
+    stalled, cleared = log.observe(np.array([1.0, 2.0], np.float32), neither, both, then)
+    assert (stalled["end"], stalled["start"], stalled["stage"], stalled["x_max"]) == (
+        "stalled",
+        "stage",
+        2,
+        50,
+    )
+    assert (cleared["end"], cleared["start"], cleared["cleared"]) == ("flag", "snapshot", True)
+    (third, _) = log.observe(np.array([1.0, 2.0], np.float32), neither, both, then)
+    assert (third["start"], third["stage"], third["return"]) == ("snapshot", 0, 1.0)
 
 
 def test_settings_that_do_not_fit_are_one_sentence() -> None:

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from warpzone.collect.interfaces import Info
 
+# What the engine's `end` codes mean (smb::End in native/smb/game.hpp).
+ENDS = ("none", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
+
 
 class EpisodeLog:
     """Follows N environments and turns each episode's end into a dict.
 
-    Keys: `stage` (its index), `return`, `length`, `x_max`, `cleared`, `end`, `start`. The environment may
-    name the place an episode began at and how it ended by arrays `start` and `end`; without them `start` is
-    "stage" and `end` one of "cleared", "terminated" and "truncated".
+    Keys: `stage` (its index), `return`, `length`, `x_max`, `cleared`, `end` (one of ENDS; "terminated" or
+    "truncated" where the environment does not say) and `start` ("snapshot" or "stage").
     """
 
     def __init__(self, num_envs: int, info: Info) -> None:
@@ -23,7 +25,7 @@ class EpisodeLog:
         self.lengths = np.zeros(num_envs, np.int64)
         self.x_max = np.zeros(num_envs, np.int64)
         self.stage = np.array(info["stage_index"], np.int64)
-        self.start = _starts(num_envs, info)
+        self.start = [_start(i, info) for i in range(num_envs)]
 
     def observe(
         self,
@@ -62,20 +64,20 @@ class EpisodeLog:
     def _record(self, i: int, terminated: bool, info: Info) -> dict[str, Any]:
         final = info.get("final_info", info)
         cleared = bool(final["flag_get"][i]) if "flag_get" in final else False
-        end = "cleared" if cleared else "terminated" if terminated else "truncated"
+        end = "terminated" if terminated else "truncated"
         record = {
             "stage": int(self.stage[i]),
             "return": float(self.returns[i]),
             "length": int(self.lengths[i]),
             "x_max": int(self.x_max[i]),
             "cleared": cleared,
-            "end": str(final["end"][i]) if "end" in final else end,
+            "end": ENDS[final["end"][i]] if "end" in final else end,
             "start": self.start[i],
         }
         self.returns[i] = self.lengths[i] = self.x_max[i] = 0
-        self.start[i] = _starts(len(self.start), info)[i]
+        self.start[i] = _start(i, info)
         return record
 
 
-def _starts(num_envs: int, info: Info) -> list[str]:
-    return [str(name) for name in info["start"]] if "start" in info else ["stage"] * num_envs
+def _start(i: int, info: Info) -> str:
+    return "snapshot" if "from_snapshot" in info and info["from_snapshot"][i] else "stage"
