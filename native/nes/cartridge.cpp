@@ -1,5 +1,7 @@
 #include "nes/cartridge.hpp"
 
+#include "nes/jit.hpp"
+
 namespace wz {
 namespace {
 
@@ -87,6 +89,7 @@ std::shared_ptr<const Cartridge> Cartridge::parse(std::span<const u8> image) {
         case Mirroring::FourScreen: cart->nametable = {0, 0x400, 0x800, 0xC00}; break;
     }
     cart->hash = fnv1a(cart->chr, fnv1a(cart->prg));
+    cart->translation = jit::translate(*cart);
     return cart;
 }
 

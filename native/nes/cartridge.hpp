@@ -9,6 +9,10 @@
 
 namespace wz {
 
+namespace jit {
+class Translation;
+}
+
 /// The image is not one this console can run. The message is a sentence for the user.
 struct RomError : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -26,6 +30,8 @@ struct Cartridge {
     bool chr_is_ram = false;
     bool has_trainer = false;
     Mirroring mirroring = Mirroring::Horizontal;
+    /// `prg` as native code; null where only the interpreter runs. Copies share it, so their `prg` must not change.
+    std::shared_ptr<jit::Translation> translation;
     u64 hash = 0;  ///< FNV-1a of PRG and CHR: tells snapshots of different games apart
 
     /// Parses an iNES or NES 2.0 image. Throws RomError.

@@ -4,6 +4,7 @@
 
 #include "nes/bus.hpp"
 #include "nes/cpu.hpp"
+#include "nes/jit.hpp"
 
 namespace wz {
 namespace {
@@ -36,15 +37,16 @@ void settle(Console& k) {
 
 bool poll_interrupts(Console& k) {
     Machine& m = k.m;
+    const i64 polled = m.clock - m.stolen - (m.tail == Tail::TakenBranch);
+    m.stolen = 0;
     if (m.tail == Tail::NoPoll || m.jammed) return false;
-    const i64 polled = m.clock - (m.tail == Tail::TakenBranch);
     if (polled >= m.nmi_sample + 2) {
         m.nmi_sample = kNever;
         cpu::enter_interrupt(m, k.cart, 0xFFFA);
         return true;
     }
     const bool masked = m.tail == Tail::FlagChange ? m.tail_interrupt_disable : m.p & cpu::kInterrupt;
-    if (!masked && polled >= irq_sample(m) + 2) {
+    if (!masked && apu::irq_at_end_of(m.apu, m.region, polled - 2)) {
         apu::sync(m.apu, m.region, m.clock);
         cpu::enter_interrupt(m, k.cart, 0xFFFE);
         return true;
@@ -103,7 +105,9 @@ void run_frame(Machine& m, const Cartridge& c, u8 buttons1, u8 buttons2, Frame* 
         if (m.clock >= m.frame_end) break;
         if (poll_interrupts(k)) continue;
         m.limit = std::max(next_event(m), m.clock + 1);
-        if (options.skip_idle_loops)
+        if (options.translate && options.skip_idle_loops && c.translation)
+            jit::execute(*c.translation, k);
+        else if (options.skip_idle_loops)
             cpu::execute<true>(k);
         else
             cpu::execute<false>(k);

@@ -34,6 +34,7 @@ struct Machine {
     u8 jammed = 0;
     Tail tail = Tail::Normal;
     u8 tail_interrupt_disable = 0;  ///< the I flag that a FlagChange poll sees
+    u16 stolen = 0;  ///< cycles of sprite DMA behind the last instruction: its poll came before them
     Region region = Region::Ntsc;
     u8 buttons[2] = {}, pad_shift[2] = {}, pad_strobe = 0;
     u8 pad_read = 0;  ///< the controllers were read in this frame
@@ -49,6 +50,7 @@ static_assert(std::is_trivially_copyable_v<Machine>);
 /// Switches the exact shortcuts off, for the tests that compare with them on.
 struct RunOptions {
     bool skip_idle_loops = true;
+    bool translate = true;  ///< run native code, which skips idle loops too, where there is any
 };
 
 /// Puts the console in its state at the first instruction after switching on. Memory is zero.
