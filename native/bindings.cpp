@@ -5,6 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+#include <mutex>
+
 #include "nes/palette.hpp"
 #include "nes/snapshot.hpp"
 #include "pool/pool.hpp"
@@ -43,22 +46,36 @@ Bytes rgb_array(const Frame& f) {
     return Bytes(out, {Frame::kHeight, Frame::kWidth, 3}, owner);
 }
 
+/// The cartridge of an image. Those in use are shared, so that what was translated for one is there for all.
+std::shared_ptr<const Cartridge> cartridge_of(const nb::bytes& rom) {
+    static std::mutex lock;
+    static std::map<std::string, std::weak_ptr<const Cartridge>> in_use;
+    const std::string key(rom.c_str(), rom.size());
+    std::lock_guard hold(lock);
+    if (auto found = in_use[key].lock()) return found;
+    std::erase_if(in_use, [](const auto& entry) { return entry.second.expired(); });
+    auto cartridge = Cartridge::parse(to_vector(rom));
+    in_use[key] = cartridge;
+    return cartridge;
+}
+
 /// A console with its cartridge and screen.
 struct Console1 {
     std::shared_ptr<const Cartridge> cartridge;
     Machine machine;
     Frame frame{};
 
-    Console1(const nb::bytes& rom, bool pal) : cartridge(Cartridge::parse(to_vector(rom))) {
+    Console1(const nb::bytes& rom, bool pal) : cartridge(cartridge_of(rom)) {
         power_on(machine, *cartridge, pal ? Region::Pal : Region::Ntsc);
     }
-    void step(int buttons, int frames, bool render, int buttons2, bool skip_idle_loops) {
+    void step(int buttons, int frames, bool render, int buttons2, bool skip_idle_loops, bool translate) {
         if (buttons < 0 || buttons > 255 || buttons2 < 0 || buttons2 > 255)
             throw PoolError("Buttons are eight bits, 0 to 255.");
         if (frames < 0) throw PoolError("A machine can't run a negative number of frames.");
         nb::gil_scoped_release release;
         RunOptions options;
         options.skip_idle_loops = skip_idle_loops;
+        options.translate = translate;
         for (int i = 0; i < frames; ++i)
             run_frame(machine, *cartridge, static_cast<u8>(buttons), static_cast<u8>(buttons2),
                       render ? &frame : nullptr, options);
@@ -119,7 +136,8 @@ NB_MODULE(_native, m) {
 
     nb::class_<Console1>(m, "Machine")
         .def(nb::init<const nb::bytes&, bool>(), "rom"_a, "pal"_a)
-        .def("step", &Console1::step, "buttons"_a, "frames"_a, "render"_a, "buttons2"_a, "skip_idle_loops"_a)
+        .def("step", &Console1::step, "buttons"_a, "frames"_a, "render"_a, "buttons2"_a, "skip_idle_loops"_a,
+             "translate"_a)
         .def_prop_ro("ram", &memory_view<&Machine::ram, 0x800>)
         .def_prop_ro("wram", &memory_view<&Machine::wram, 0x2000>)
         .def_prop_ro("screen", [](const Console1& c) { return rgb_array(c.frame); })
@@ -169,7 +187,7 @@ NB_MODULE(_native, m) {
                                               : ch == 'b' ? Channel::Blue
                                                           : Channel::Gray);
                 for (int a : actions) c.slot.actions.push_back(static_cast<u8>(a));
-                auto cartridge = Cartridge::parse(to_vector(rom));
+                auto cartridge = cartridge_of(rom);
                 nb::gil_scoped_release release;
                 new (self) Pool(std::move(cartridge), std::move(c));
             },

@@ -33,7 +33,7 @@ class Machine:
         translate: bool = True,
     ) -> None:
         """Run `frames` frames with the buttons held; `render` draws them. The shortcuts change only speed."""
-        self._console.step(int(buttons), int(frames), render, int(buttons2), skip_idle_loops)
+        self._console.step(int(buttons), int(frames), render, int(buttons2), skip_idle_loops, translate)
 
     @property
     def ram(self) -> NDArray[np.uint8]:
