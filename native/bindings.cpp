@@ -272,7 +272,9 @@ NB_MODULE(_native, m) {
              [](Pool& p, int i) {
                  check_index(p, i);
                  check_idle(p);
-                 return rgb_array(p.slot(i).frame());
+                 const auto frame = std::make_unique<Frame>();
+                 p.slot(i).draw(*frame);
+                 return rgb_array(*frame);
              })
         .def("snapshot",
              [](Pool& p, int i, int frames) {

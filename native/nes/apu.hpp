@@ -16,6 +16,10 @@ struct Apu {
     u8 enabled = 0;  ///< $4015 bits 0-3
     u8 length[4] = {};
     u8 halt[4] = {};
+    u8 clocked = 0;            ///< length counters that counted down ...
+    i64 clocked_at = -1;       ///< ... in this cycle
+    /// The interrupt line is high at the ends of cycles from the first of these up to, not including, the second.
+    i64 irq_since = kNever, irq_until = kNever;
     // DMC
     u8 dmc_irq_enabled = 0, dmc_loop = 0, dmc_irq = 0, dmc_rate = 0;
     u8 dmc_address = 0, dmc_length = 0;
@@ -68,12 +72,32 @@ inline const Step& next_step(const Apu& a, Region r) {
     return (a.five_step ? kFive : kFour)[static_cast<int>(r)][a.step];
 }
 
-inline void clock_lengths(Apu& a) {
+inline void clock_lengths(Apu& a, i64 cycle) {
+    a.clocked = 0;
+    a.clocked_at = cycle;
     for (int i = 0; i < 4; ++i)
-        if (a.length[i] && !a.halt[i]) --a.length[i];
+        if (a.length[i] && !a.halt[i]) {
+            --a.length[i];
+            a.clocked = static_cast<u8>(a.clocked | 1 << i);
+        }
 }
 
-/// Advances the frame counter and the DMC output unit to the start of `cycle`.
+inline bool irq_line(const Apu& a) { return a.frame_irq || a.dmc_irq; }
+inline void raise_irq(Apu& a, u8& flag, i64 cycle) {
+    if (!irq_line(a)) {
+        a.irq_since = cycle;
+        a.irq_until = kNever;
+    }
+    flag = 1;
+}
+inline void lower_irq(Apu& a, u8& flag, i64 cycle) {
+    const bool was_high = irq_line(a);
+    flag = 0;
+    if (was_high && !irq_line(a)) a.irq_until = cycle;
+}
+
+/// Runs the frame counter and the DMC output unit through every cycle before `cycle`. What they do in a cycle comes
+/// before the processor's access in it, so an access in cycle c wants them synced to c + 1.
 inline void sync(Apu& a, Region r, i64 cycle) {
     for (;;) {
         const Step& s = next_step(a, r);
@@ -83,12 +107,12 @@ inline void sync(Apu& a, Region r, i64 cycle) {
             a.sequence_start = a.reset_at;
             a.reset_at = kNever;
             a.step = 0;
-            if (a.five_step) clock_lengths(a);
+            if (a.five_step) clock_lengths(a, a.sequence_start);
             continue;
         }
         if (at >= cycle) break;
-        if (s.does & kHalf) clock_lengths(a);
-        if ((s.does & kIrq) && !a.irq_inhibit) a.frame_irq = 1;
+        if (s.does & kHalf) clock_lengths(a, at);
+        if ((s.does & kIrq) && !a.irq_inhibit) raise_irq(a, a.frame_irq, at);
         if (s.does & kWrap) {
             a.sequence_start = at;
             a.step = 0;
@@ -118,21 +142,27 @@ inline void sync(Apu& a, Region r, i64 cycle) {
 
 /// The memory reader got its byte.
 inline void dmc_fetched(Apu& a) {
+    const i64 at = a.dmc_fetch_at;
     a.dmc_fetch_at = kNever;
     a.dmc_buffer_full = 1;
     if (a.dmc_bytes_left && --a.dmc_bytes_left == 0) {
         if (a.dmc_loop)
             a.dmc_bytes_left = static_cast<u16>(a.dmc_length * 16 + 1);
         else if (a.dmc_irq_enabled)
-            a.dmc_irq = 1;
+            raise_irq(a, a.dmc_irq, at);
     }
 }
 
-/// The cycle at whose end the interrupt line next rises by itself; the line may be high already.
+/// The cycle at whose end the interrupt line next rises by itself, or did if it is high already.
 inline i64 next_irq(const Apu& a, Region r) {
-    if (a.frame_irq || a.dmc_irq) return a.now;
-    if (a.irq_inhibit || a.five_step) return a.reset_at;
+    if (irq_line(a)) return a.irq_since;
+    if (a.irq_inhibit || a.five_step) return kNever;
     return a.sequence_start + kFour[static_cast<int>(r)][a.step < 3 ? 3 : a.step].cycle;
+}
+
+/// Whether the interrupt line is high at the end of `cycle`, which is not before the last sync.
+inline bool irq_at_end_of(const Apu& a, Region r, i64 cycle) {
+    return (cycle >= a.irq_since && cycle < a.irq_until) || cycle >= next_irq(a, r);
 }
 
 /// The cycle by which the DMC must be looked at again, kNever while it is silent.
@@ -143,7 +173,7 @@ inline i64 next_dmc(const Apu& a, Region r) {
 }
 
 inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
-    sync(a, r, cycle);
+    sync(a, r, cycle + 1);
     switch (addr) {
         case 0x4000: a.halt[0] = (value >> 5) & 1; break;
         case 0x4004: a.halt[1] = (value >> 5) & 1; break;
@@ -154,14 +184,16 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
         case 0x400B:
         case 0x400F: {
             const int i = (addr - 0x4003) >> 2;
-            if (a.enabled >> i & 1) a.length[i] = kLengths[value >> 3];
+            // A counter that counts down in this very cycle does not notice.
+            const bool busy = a.clocked_at == cycle && (a.clocked >> i & 1);
+            if ((a.enabled >> i & 1) && !busy) a.length[i] = kLengths[value >> 3];
             break;
         }
         case 0x4010:
             a.dmc_irq_enabled = value >> 7;
             a.dmc_loop = (value >> 6) & 1;
             a.dmc_rate = value & 15;
-            if (!a.dmc_irq_enabled) a.dmc_irq = 0;
+            if (!a.dmc_irq_enabled) lower_irq(a, a.dmc_irq, cycle);
             break;
         case 0x4012: a.dmc_address = value; break;
         case 0x4013: a.dmc_length = value; break;
@@ -169,7 +201,7 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
             a.enabled = value & 15;
             for (int i = 0; i < 4; ++i)
                 if (!(value >> i & 1)) a.length[i] = 0;
-            a.dmc_irq = 0;
+            lower_irq(a, a.dmc_irq, cycle);
             if (!(value & 16)) {
                 a.dmc_bytes_left = 0;
                 a.dmc_fetch_at = kNever;
@@ -181,7 +213,7 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
         case 0x4017:
             a.five_step_next = value >> 7;
             a.irq_inhibit = (value >> 6) & 1;
-            if (a.irq_inhibit) a.frame_irq = 0;
+            if (a.irq_inhibit) lower_irq(a, a.frame_irq, cycle);
             // The counter restarts on the sound chip's own half-rate clock.
             a.reset_at = cycle + ((cycle & 1) ? 4 : 3);
             break;
@@ -191,18 +223,18 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
 
 /// $4015: reading it acknowledges the frame interrupt.
 inline u8 read_status(Apu& a, Region r, i64 cycle) {
-    sync(a, r, cycle);
+    sync(a, r, cycle + 1);
     u8 v = 0;
     for (int i = 0; i < 4; ++i) v = static_cast<u8>(v | ((a.length[i] != 0) << i));
     v = static_cast<u8>(v | ((a.dmc_bytes_left != 0) << 4) | (a.frame_irq << 6) | (a.dmc_irq << 7));
-    a.frame_irq = 0;
+    lower_irq(a, a.frame_irq, cycle);
     return v;
 }
 
 inline void power_on(Apu& a) {
     a = Apu{};
-    // As if $00 had been written to $4017 a few cycles before the first instruction.
-    a.sequence_start = -3;
+    // As if $00 had been written to $4017 nine cycles before the first instruction.
+    a.sequence_start = 1;
     a.dmc_next_bit = 0;
 }
 
@@ -210,7 +242,8 @@ inline void reset(Apu& a, Region r, i64 cycle) {
     const u8 mode = static_cast<u8>((a.five_step << 7) | (a.irq_inhibit << 6));
     write(a, r, 0x4015, 0, cycle);
     write(a, r, 0x4017, mode, cycle);
-    a.frame_irq = 0;
+    a.reset_at -= 2;
+    lower_irq(a, a.frame_irq, cycle);
 }
 
 }  // namespace apu

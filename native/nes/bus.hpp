@@ -91,12 +91,17 @@ inline u8* palette_entry(Ppu& p, u16 addr) {
     return p.palette + addr;
 }
 
+/// Whether the PPU is busy with a visible line or the pre-render line.
+inline bool fetching(const Ppu& p, const Timing& t) {
+    const i64 at = p.done - p.origin;
+    return ppu::rendering(p) &&
+           (at < i64{Frame::kHeight} * kDotsPerLine || at >= i64{t.lines - 1} * kDotsPerLine);
+}
+
 /// While lines are drawn an access to $2007 bumps both counters of the address; else it adds 1 or 32.
 inline void advance_address(Console& k) {
     Ppu& p = k.m.ppu;
-    const i64 at = p.done - p.origin;
-    const bool fetching = at < i64{Frame::kHeight} * kDotsPerLine || at >= i64{k.timing.lines - 1} * kDotsPerLine;
-    if (ppu::rendering(p) && fetching)
+    if (fetching(p, k.timing))
         p.v = ppu::next_row(ppu::next_column(p.v));
     else
         p.v = static_cast<u16>((p.v + ((p.ctrl & ppu::kIncrement32) ? 32 : 1)) & 0x7FFF);
@@ -153,7 +158,7 @@ inline u8 read_ppu(Console& k, u16 addr, i64 cycle) {
         }
         case 7:
             sync_ppu(k, k.timing.dots_at_access(cycle));
-            ppu::drop_forecast(m.ppu);
+            ppu::drop_hit_forecast(m.ppu);
             return read_vram(k);
         default: return decayed_bus(m);
     }
@@ -166,7 +171,10 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
     const int reg = addr & 7;
     // The rendering switch acts one dot late.
     sync_ppu(k, k.timing.dots_at_access(cycle) + (reg == 1));
-    if (reg == 0 || reg == 1 || reg >= 4) ppu::drop_forecast(p);
+    if (reg == 1 || reg == 4 || (reg == 0 && ((p.ctrl ^ value) & ppu::kTallSprites)))
+        ppu::drop_forecast(p);
+    else if (reg == 0 || reg >= 5)
+        ppu::drop_hit_forecast(p);
     switch (reg) {
         case 0: {
             const bool was_high = p.vblank && (p.ctrl & ppu::kNmiEnable);
@@ -178,6 +186,11 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
         case 1: p.mask = value; break;
         case 3: p.oam_addr = value; break;
         case 4:
+            if (fetching(p, k.timing)) {
+                // Sprite evaluation owns the memory: nothing is written, but the address moves to the next sprite.
+                p.oam_addr = static_cast<u8>(p.oam_addr + 4);
+                break;
+            }
             // The attribute byte has three bits that do not exist.
             p.oam[p.oam_addr] = (p.oam_addr & 3) == 2 ? value & 0xE3 : value;
             ++p.oam_addr;
@@ -233,9 +246,14 @@ inline u8 read_slow(Console& k, u16 addr, i64 cycle) {
 
 u8 read_any(Console& k, u16 addr, i64 cycle);
 
-/// Copies a page to sprite memory; returns the cycles the CPU stands still.
+/// Copies a page to sprite memory; returns the cycles the CPU stands still. It does so before its next read, so the
+/// instruction's poll for interrupts is past by then.
 inline int sprite_dma(Console& k, u8 page, i64 cycle) {
     Machine& m = k.m;
+    // Reads fall on the same half of the sound chip's clock as restarts of its frame counter.
+    const int stall = (cycle & 1) ? 513 : 514;
+    m.stolen = static_cast<u16>(stall);
+    m.limit = 0;
     sync_ppu(k, k.timing.dots_at_access(cycle));
     ppu::drop_forecast(m.ppu);
     const u16 from = static_cast<u16>(page << 8);
@@ -243,14 +261,16 @@ inline int sprite_dma(Console& k, u8 page, i64 cycle) {
         // The usual case: a page of RAM. The attribute byte has three bits that do not exist.
         const u8* source = m.ram + (from & 0x7FF);
         for (int i = 0; i < 256; i += 8) store64(m.ppu.oam + i, load64(source + i) & 0xFFE3FFFFFFE3FFFFull);
-        return 513 + static_cast<int>(cycle & 1);
+        drive_bus(m, source[255]);
+        return stall;
     }
     for (int i = 0; i < 256; ++i) {
         const u8 to = static_cast<u8>(m.ppu.oam_addr + i);
         const u8 v = read_any(k, static_cast<u16>(from + i), cycle + 2 + i * 2);
         m.ppu.oam[to] = (to & 3) == 2 ? v & 0xE3 : v;
+        drive_bus(m, v);
     }
-    return 513 + static_cast<int>(cycle & 1);
+    return stall;
 }
 
 /// Writes outside RAM, in `cycle`. Returns the cycles the CPU stands still afterwards.
@@ -259,6 +279,7 @@ inline int write_slow(Console& k, u16 addr, u8 value, i64 cycle) {
     if (addr >= 0x8000) return 0;
     if (addr >= 0x6000) {
         m.wram[addr & 0x1FFF] = value;
+        m.wram_used = 1;
         return 0;
     }
     if (addr < 0x4000) {

@@ -21,6 +21,16 @@ void enter_interrupt(Machine& m, const Cartridge& c, u16 vector) {
     m.tail = Tail::NoPoll;
 }
 
+/// An opcode from outside the ROM. One-byte instructions read the byte behind them and throw it away, which matters
+/// where that is a register.
+u8 fetch_opcode_slowly(Console& k, u16 pc, i64 clock) {
+    const u8 opcode = bus::read_any(k, pc, clock);
+    const u8 low = opcode & 0x0F;
+    const bool one_byte = low == 8 || low == 10 || opcode == 0x00 || opcode == 0x40 || opcode == 0x60;
+    if (one_byte && pc >= 0x1FFF && pc < 0x4020) bus::read_any(k, static_cast<u16>(pc + 1), clock + 1);
+    return opcode;
+}
+
 /// The read-modify-write operations.
 enum class Modify { asl, lsr, rol, ror, inc, dec, slo, rla, sre, rra, dcp, isc };
 
@@ -53,9 +63,15 @@ struct Core {
     }
 
     // ---- memory; `at` is the access's cycle within the instruction, counted from 0 ----
-    WZ_INLINE u8 fetch(u16 addr) {
+    WZ_INLINE u8 opcode() {
+        if (__builtin_expect(pc >= 0x8000, 1)) return prg[pc & 0x7FFF];
+        const u8 v = fetch_opcode_slowly(k, pc, clock);
+        limit = m.limit;
+        return v;
+    }
+    WZ_INLINE u8 fetch(u16 addr, int at) {
         if (__builtin_expect(addr >= 0x8000, 1)) return prg[addr & 0x7FFF];
-        const u8 v = bus::read_any(k, addr, clock);
+        const u8 v = bus::read_any(k, addr, clock + at);
         limit = m.limit;
         return v;
     }
@@ -86,12 +102,12 @@ struct Core {
 
     // ---- operands and addresses; each moves pc past the instruction ----
     WZ_INLINE u8 byte() {
-        const u8 v = fetch(static_cast<u16>(pc + 1));
+        const u8 v = fetch(static_cast<u16>(pc + 1), 1);
         pc = static_cast<u16>(pc + 2);
         return v;
     }
     WZ_INLINE u16 word() {
-        const u8 lo = fetch(static_cast<u16>(pc + 1)), hi = fetch(static_cast<u16>(pc + 2));
+        const u8 lo = fetch(static_cast<u16>(pc + 1), 1), hi = fetch(static_cast<u16>(pc + 2), 2);
         pc = static_cast<u16>(pc + 3);
         return static_cast<u16>(lo | hi << 8);
     }
@@ -107,6 +123,8 @@ struct Core {
         if ((base ^ addr) & 0xFF00) {
             dummy_read(static_cast<u16>((base & 0xFF00) | (addr & 0xFF)), at);
             ++clock;
+            // Where nothing answers, the bus still holds the high byte of the address before the index.
+            if (addr >= 0x4018 && addr < 0x6000) return static_cast<u8>(base >> 8);
         }
         return read(addr, at);
     }
@@ -248,6 +266,10 @@ struct Core {
     WZ_INLINE bool take_branch(u8 offset) {
         const u16 target = static_cast<u16>(pc + static_cast<i8>(offset));
         const bool crossed = (pc ^ target) & 0xFF00;
+        if (__builtin_expect(pc < 0x8000, 0)) {
+            dummy_read(pc, 2);
+            if (crossed) dummy_read(static_cast<u16>((pc & 0xFF00) | (target & 0xFF)), 3);
+        }
         clock += 3 + crossed;
         if constexpr (SkipIdle) {
             if (static_cast<u8>(offset - 0xF9) <= 4 && clock < limit && target >= 0x8000) {
@@ -290,7 +312,7 @@ void execute(Console& k) {
 #define NEXT                                         \
     do {                                             \
         if (__builtin_expect(c.clock >= c.limit, 0)) goto leave; \
-        goto* table[c.fetch(c.pc)];                      \
+        goto* table[c.opcode()];                             \
     } while (0)
 #define DO(code, cycles, ...) \
     OP(code) : {              \
@@ -329,7 +351,7 @@ void execute(Console& k) {
                 if (!crossed) c.tail = Tail::TakenBranch;                    \
                 goto leave;                                                \
             }                                                              \
-            goto* table[c.fetch(c.pc)];                                        \
+            goto* table[c.opcode()];                                           \
         }                                                                  \
         c.clock += 2;                                                        \
         NEXT;                                                              \
@@ -458,17 +480,19 @@ void execute(Console& k) {
         NEXT;
     }
     OP(20) : {
-        const u8 lo = c.fetch(static_cast<u16>(c.pc + 1));
+        const u8 lo = c.fetch(static_cast<u16>(c.pc + 1), 1);
         const u16 back = static_cast<u16>(c.pc + 2);
         c.push(static_cast<u8>(back >> 8));
         c.push(static_cast<u8>(back));
-        c.pc = static_cast<u16>(lo | c.fetch(back) << 8);
+        c.pc = static_cast<u16>(lo | c.fetch(back, 5) << 8);
         c.clock += 6;
         NEXT;
     }
     OP(60) : {
         const u8 lo = c.pull(), hi = c.pull();
-        c.pc = static_cast<u16>((lo | hi << 8) + 1);
+        const u16 back = static_cast<u16>(lo | hi << 8);
+        if (__builtin_expect(back < 0x8000, 0)) c.dummy_read(back, 5);
+        c.pc = static_cast<u16>(back + 1);
         c.clock += 6;
         NEXT;
     }

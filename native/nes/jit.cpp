@@ -42,23 +42,8 @@ class ForkSafeLock {
 
 // ---- what translated code calls ----
 
-bool is_register(u16 addr) { return addr >= 0x2000 && addr < 0x4020; }
-
 u32 read(Context* c, u32 addr, u32, i64 cycle) {
     return bus::read_slow(*c->console, static_cast<u16>(addr), cycle);
-}
-
-/// The access at a wrong page that an index out of the page causes.
-u16 read_wrong_page(Context* c, u32 base, u32 index, i64 cycle) {
-    const u16 addr = static_cast<u16>(base + index),
-              wrong = static_cast<u16>((base & 0xFF00) | (addr & 0xFF));
-    if (is_register(wrong)) bus::read_slow(*c->console, wrong, cycle);
-    return addr;
-}
-
-u32 read_indexed(Context* c, u32 base, u32 index, i64 cycle) {
-    if ((base & 0xFF) + index < 0x100) return read(c, base + index, 0, cycle);
-    return read(c, read_wrong_page(c, base, index, cycle), 0, cycle + 1);
 }
 
 u32 write(Context* c, u32 addr, u32 value, i64 cycle) {
@@ -66,8 +51,8 @@ u32 write(Context* c, u32 addr, u32 value, i64 cycle) {
         bus::write_slow(*c->console, static_cast<u16>(addr), static_cast<u8>(value), cycle));
 }
 
-u32 write_indexed(Context* c, u32 base_and_index, u32 value, i64 cycle) {
-    const u16 addr = read_wrong_page(c, base_and_index & 0xFFFF, base_and_index >> 16, cycle);
+u32 write_indexed(Context* c, u32 addr, u32 value, i64 cycle) {
+    if (addr < 0x4020) read(c, addr, 0, cycle);
     return write(c, addr, value, cycle + 1);
 }
 
@@ -209,9 +194,7 @@ void execute(Translation& t, Console& k) {
     c.prg = k.cart.prg.data();
     c.entries = t.entries();
     c.console = &k;
-    c.read = read, c.read_indexed = read_indexed;
-    c.write = write, c.write_indexed = write_indexed;
-    c.skip_polls = skip_polls;
+    c.read = read, c.write = write, c.write_indexed = write_indexed, c.skip_polls = skip_polls;
     while (!m.jammed && m.pc >= 0x8000) {
         const void* at = t.entry(k.cart.prg, m.pc);
         if (!at) break;

@@ -39,7 +39,7 @@ struct Runtime {
     u32 enter = 0;    ///< void (Context*, const void* code)
     u32 unknown = 0;  ///< what the table of entries holds where there is no block
     u32 exit = 0;     ///< stores the state; expects the pc and the Exit in registers
-    u32 read = 0, read_indexed = 0, write = 0, write_indexed = 0, skip_polls = 0;
+    u32 read = 0, write = 0, write_indexed = 0, skip_polls = 0;
 };
 
 /// Emits the shared code, to be placed at `origin`.

@@ -33,10 +33,10 @@ struct Context {
 
     // Called through the shared code; `cycle` is that of the access.
     u32 (*read)(Context*, u32 addr, u32 unused, i64 cycle);
-    u32 (*read_indexed)(Context*, u32 base, u32 index, i64 cycle);
-    /// These return the cycles the CPU stands still.
+    /// Returns the cycles the CPU stands still.
     u32 (*write)(Context*, u32 addr, u32 value, i64 cycle);
-    u32 (*write_indexed)(Context*, u32 base_and_index, u32 value, i64 cycle);
+    /// The same with the read of that address that comes before a write through an index.
+    u32 (*write_indexed)(Context*, u32 addr, u32 value, i64 cycle);
     /// Returns cycles to pass over at the head of a loop that polls the PPU status.
     u32 (*skip_polls)(Context*, u32 turn, u32 unused, i64 clock);
 };

@@ -112,7 +112,8 @@ class ReturnAddresses {
 /// May somebody see the flags at the start (the first) or at the end (the second) of the step, other than by
 /// using them?
 bool leaves_before(const Step& s) {
-    return s.access == Access::Pointer || s.op == Op::Jsr || s.op == Op::Rts;
+    return s.access == Access::Pointer || s.access == Access::RegisterIndexed || s.op == Op::Jsr ||
+           s.op == Op::Rts || s.op == Op::JmpIndirect;
 }
 bool leaves_after(const Step& s) {
     return s.access == Access::Register || s.access == Access::RegisterIndexed ||
@@ -135,8 +136,9 @@ void find_needed_flags(Trace& t) {
 
 bool Step::pays_for_crossing() const {
     if (is_store(op) || is_modify(op)) return false;
-    if (mode == Mode::IndY) return true;
-    return (mode == Mode::AbsX || mode == Mode::AbsY) && (operand & 0xFF) != 0;
+    if (access == Access::Pointer) return true;
+    const bool indexed = mode == Mode::AbsX || mode == Mode::AbsY;
+    return indexed && access != Access::RegisterIndexed && (operand & 0xFF) != 0;
 }
 
 int poll_length(const Prg& prg, const Step& branch) {
@@ -176,6 +178,9 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
         if (s.op == Op::Rare || pc + static_cast<u32>(size) > 0x10000)
             return finish(Trace::Ending::Interpret, pc);
         s.operand = size == 3 ? word_at(prg, pc + 1) : size == 2 ? at(prg, pc + 1) : u16{0};
+        // From a jump's operand nothing is read.
+        const bool jumps = s.op == Op::Jmp || s.op == Op::JmpIndirect || s.op == Op::Jsr;
+        if (!jumps && !classify(s)) return finish(Trace::Ending::Interpret, pc);
         s.start = now;
         s.end = static_cast<u16>(now + code.cycles + s.pays_for_crossing());
         u32 next = pc + static_cast<u32>(size);
@@ -228,8 +233,6 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
                     } else {
                         t.cost = std::max(t.cost, taken);
                     }
-                } else if (!classify(s)) {
-                    return finish(Trace::Ending::Interpret, pc);
                 }
         }
         t.steps.push_back(s);

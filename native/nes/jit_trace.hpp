@@ -14,7 +14,7 @@ enum class Access : u8 {
     Ram,              ///< $0000-$1FFF whatever the index is
     Rom,              ///< PRG ROM whatever the index is; without one it is a constant
     Register,         ///< $2000-$7FFF: through the bus, which may move the limit
-    RegisterIndexed,  ///< the same with an index
+    RegisterIndexed,  ///< the same with an index; out of the page, the interpreter does the instruction
     Pointer           ///< anywhere; outside RAM and PRG ROM the interpreter does the instruction
 };
 

@@ -54,10 +54,7 @@ void Lowering::store(Reg from, const Step& s) {
             call(runtime_.write, s.start + 3);
             break;
         default:
-            // The index travels in the upper half of the address.
-            a_.mov32(kT0, s.mode == Mode::AbsX ? kRegX : kRegY);
-            a_.shl32(kT0, 16);
-            a_.alu32(kOr, kT0, s.operand);
+            register_address(s);
             a_.mov32(kT1, from);
             call(runtime_.write_indexed, s.start + 3);
     }
@@ -385,8 +382,10 @@ void Lowering::rts(const Step& s) {
     a_.alu8(kCmp, kRegS, u8{0xFD});
     a_.jcc(kA, elsewhere);
     a_.movzx16(kT0, ram(kRegS, 0x101));
-    a_.alu8(kAdd, kRegS, u8{2});
     a_.alu32(kSub, kT0, 0x7FFF);
+    a_.alu32(kCmp, kT0, 0x8000);
+    a_.jcc(kAE, elsewhere);
+    a_.alu8(kAdd, kRegS, u8{2});
     jump_to_entry(s.end);
 }
 
@@ -397,7 +396,9 @@ void Lowering::jmp_indirect(const Step& s) {
     a_.shl32(kT1, 8);
     a_.alu32(kOr, kT0, kT1);
     a_.alu32(kSub, kT0, 0x8000);
+    a_.alu32(kCmp, kT0, 0x8000);
     f_.clobber_host();
+    a_.jcc(kAE, cold_exit(s.pc, Exit::Interpret, s.start));
     jump_to_entry(s.end);
 }
 

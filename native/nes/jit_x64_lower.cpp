@@ -120,13 +120,11 @@ void Lowering::edge(u16 target, int cycles, int poll) {
     a_.jmp(to.label);
 }
 
-/// kT0 is the address to go to, less $8000.
+/// kT0 is the address to go to, in PRG ROM, less $8000.
 void Lowering::jump_to_entry(int cycles) {
     place_nz();
     place_carry();
     a_.alu64(kSub, kRemaining, cycles);
-    a_.alu32(kCmp, kT0, 0x8000);
-    a_.jcc(kAE, shared(runtime_.unknown));
     a_.jmp(Mem{kEntries, 0, kT0, 3});
 }
 
@@ -273,14 +271,10 @@ Operand Lowering::operand(const Step& s) {
             a_.mov32(kT0, s.operand);
             call(runtime_.read, s.start + 3);
             break;
-        case Access::RegisterIndexed: {
-            const Reg index = s.mode == Mode::AbsX ? kRegX : kRegY;
-            a_.mov32(kT0, s.operand);
-            a_.mov32(kT1, index);
-            call(runtime_.read_indexed, s.start + 3);
-            if (s.pays_for_crossing()) pay_for_crossing(index, static_cast<u8>(s.operand));
+        case Access::RegisterIndexed:
+            register_address(s);
+            call(runtime_.read, s.start + 3);
             break;
-        }
         case Access::Pointer:
             return pointer_operand(s);
         case Access::None:
@@ -290,6 +284,16 @@ Operand Lowering::operand(const Step& s) {
     o.kind = Operand::Kind::Register;
     o.reg = kT0;
     return o;
+}
+
+/// kT0 becomes the address of an indexed register access that stays within its page.
+void Lowering::register_address(const Step& s) {
+    const Reg index = s.mode == Mode::AbsX ? kRegX : kRegY;
+    if (s.operand & 0xFF) {
+        a_.alu8(kCmp, index, static_cast<u8>(0x100 - (s.operand & 0xFF)));
+        a_.jcc(kAE, cold_exit(s.pc, Exit::Interpret, s.start));
+    }
+    a_.lea32(kT0, Mem{index, s.operand});
 }
 
 void Lowering::leave_if_limit_moved(const Step& s) {

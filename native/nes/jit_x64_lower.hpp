@@ -94,6 +94,7 @@ class Lowering {
     Operand pointer_operand(const Step& s);
     void pay_for_crossing(Reg index, u8 low);
     void call(u32 place, int cycle);
+    void register_address(const Step& s);
     void leave_if_limit_moved(const Step& s);
 
     // instructions

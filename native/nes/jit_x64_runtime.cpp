@@ -80,7 +80,6 @@ std::vector<u8> emit_runtime(u32 origin, Runtime& places) {
     a.ret();
 
     places.read = emit_call(a, offsetof(Context, read));
-    places.read_indexed = emit_call(a, offsetof(Context, read_indexed));
     places.write = emit_call(a, offsetof(Context, write));
     places.write_indexed = emit_call(a, offsetof(Context, write_indexed));
     places.skip_polls = emit_call(a, offsetof(Context, skip_polls));

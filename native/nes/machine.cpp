@@ -35,6 +35,12 @@ void settle(Console& k) {
     }
 }
 
+/// The first two cycles of an interrupt fetch an instruction that is not executed: registers notice.
+void fetch_in_vain(Console& k) {
+    if (k.m.pc < 0x2000 || k.m.pc >= 0x4020) return;
+    for (int i = 0; i < 2; ++i) bus::read_any(k, k.m.pc, k.m.clock + i);
+}
+
 bool poll_interrupts(Console& k) {
     Machine& m = k.m;
     const i64 polled = m.clock - m.stolen - (m.tail == Tail::TakenBranch);
@@ -42,12 +48,14 @@ bool poll_interrupts(Console& k) {
     if (m.tail == Tail::NoPoll || m.jammed) return false;
     if (polled >= m.nmi_sample + 2) {
         m.nmi_sample = kNever;
+        fetch_in_vain(k);
         cpu::enter_interrupt(m, k.cart, 0xFFFA);
         return true;
     }
     const bool masked = m.tail == Tail::FlagChange ? m.tail_interrupt_disable : m.p & cpu::kInterrupt;
     if (!masked && apu::irq_at_end_of(m.apu, m.region, polled - 2)) {
         apu::sync(m.apu, m.region, m.clock);
+        fetch_in_vain(k);
         cpu::enter_interrupt(m, k.cart, 0xFFFE);
         return true;
     }
@@ -76,7 +84,10 @@ void power_on(Machine& m, const Cartridge& c, Region region) {
     m.s = 0xFD;
     m.p = cpu::kInterrupt | cpu::kUnused;
     std::memcpy(m.ppu.palette, kPowerOnPalette, sizeof kPowerOnPalette);
-    if (c.has_trainer) std::memcpy(m.wram + 0x1000, c.trainer.data(), c.trainer.size());
+    if (c.has_trainer) {
+        std::memcpy(m.wram + 0x1000, c.trainer.data(), c.trainer.size());
+        m.wram_used = 1;
+    }
     apu::power_on(m.apu);
     start(m, c);
 }

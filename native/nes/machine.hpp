@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -40,12 +41,22 @@ struct Machine {
     u8 pad_read = 0;  ///< the controllers were read in this frame
     u8 lagged = 0;    ///< they were not read in the last whole frame
     u32 frame = 0;    ///< frames completed
+    u8 wram_used = 0;  ///< the program has written to `wram`
     Apu apu;
-    Ppu ppu;
     u8 ram[0x800] = {};
+    Ppu ppu;  ///< ends with the memories that few cartridges use
     u8 wram[0x2000] = {};
 };
 static_assert(std::is_trivially_copyable_v<Machine>);
+
+/// `to = from`, for two machines with the same cartridge, leaving out memories that neither has used.
+inline void copy_machine(Machine& to, const Machine& from, const Cartridge& c) {
+    constexpr std::size_t used = offsetof(Machine, ppu) + offsetof(Ppu, vram) + 0x800;
+    if (c.chr_is_ram || c.mirroring == Mirroring::FourScreen || to.wram_used || from.wram_used)
+        to = from;
+    else
+        std::memcpy(static_cast<void*>(&to), &from, used);
+}
 
 /// Switches the exact shortcuts off, for the tests that compare with them on.
 struct RunOptions {

@@ -52,8 +52,8 @@ void output_colours(const Ppu& p, u8 (&table)[64]) {
 
 inline u8 backdrop(const Ppu& p) {
     // With rendering off and v inside the palette, the output stage shows the entry v points at.
-    const u8 entry = (p.v & 0x3F00) == 0x3F00 ? p.palette[p.v & 0x1F] : p.palette[0];
-    return entry & ((p.mask & 1) ? 0x30 : 0x3F);
+    const int at = (p.v & 0x3F00) != 0x3F00 ? 0 : (p.v & 3) ? p.v & 0x1F : p.v & 0x0F;
+    return p.palette[at] & ((p.mask & 1) ? 0x30 : 0x3F);
 }
 
 void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
@@ -74,58 +74,87 @@ inline u16 column_at(u16 v, int columns) {
     return static_cast<u16>(((v & ~31) | (x & 31)) ^ ((x & 32) << 5));
 }
 
-/// Rows [0, Rows) of the 33 tiles from `start`, written as palette slots 0..15.
+/// The top `rows` lines (Rows of them, where that is known) of the 33 tiles from `start`, as palette slots 0..15.
 template <int Rows>
 void draw_tiles(const Ppu& p, const Cartridge& c, u8* line, u16 start, int rows) {
     const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
-    const int attribute_shift = (start >> 4) & 4;
+    const int attribute_shift = (start >> 4) & 4, attribute_row = 0x3C0 | ((start >> 4) & 0x38);
+    const int name_row = start & 0x3E0;
+    const int count = Rows ? Rows : rows;
+    const u8* const tiles = c.tiles.data() + (table * 8 + fine_y) * 8;
     line -= p.fine_x;
-    u16 v = start;
-    for (int i = 0; i < 33; ++i) {
-        const u8* names = p.vram + c.nametable[(v >> 10) & 3];
-        const int tile = table + names[v & 0x3FF];
-        const u8 attributes = names[0x3C0 | ((v >> 4) & 0x38) | ((v >> 2) & 7)];
-        const u64 slot = splat(static_cast<u8>((attributes >> (attribute_shift | (v & 2)) & 3) << 2));
-        u8* to = line + i * 8;
-        if (!c.chr_is_ram) {
-            const u8* from = c.tiles.data() + tile * 64 + fine_y * 8;
-            if constexpr (Rows == 8) {
-                for (int r = 0; r < 8; ++r) store64(to + r * Frame::kStride, load64(from + r * 8) | slot);
-            } else {
-                for (int r = 0; r < rows; ++r) store64(to + r * Frame::kStride, load64(from + r * 8) | slot);
-            }
-        } else {
-            for (int r = 0; r < rows; ++r)
-                store64(to + r * Frame::kStride, tile_row(p, c, tile, fine_y + r) | slot);
+    int column = start & 31;
+    const u8* names = p.vram + c.nametable[(start >> 10) & 3];
+    const u8* const next_names = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
+    for (int i = 0; i < 33; ++i, ++column, line += 8) {
+        if (column == 32) {
+            column = 0;
+            names = next_names;
         }
-        v = next_column(v);
+        const int tile = names[name_row | column];
+        const int attribute = names[attribute_row | column >> 2] >> (attribute_shift | (column & 2)) & 3;
+        const u64 slot = splat(static_cast<u8>(attribute << 2));
+        if (__builtin_expect(c.chr_is_ram, 0)) {
+            for (int r = 0; r < count; ++r)
+                store64(line + r * Frame::kStride, tile_row(p, c, table + tile, fine_y + r) | slot);
+        } else {
+            const u8* from = tiles + tile * 64;
+            for (int r = 0; r < count; ++r) store64(line + r * Frame::kStride, load64(from + r * 8) | slot);
+        }
     }
 }
 
-/// Composes sprites over palette slots in lines [first, last). The first eight in OAM order show on a line, and the
-/// first opaque one claims a pixel even where it then hides behind the background.
+/// One line of a sprite over eight palette slots at `at`. The first opaque sprite claims a pixel even where it then
+/// hides behind the background.
+inline void draw_sprite_row(const Ppu& p, const Cartridge& c, const Sprite& s, int line, u8* at) {
+    u64 clip = ~0ull;
+    if (!(p.mask & kLeftSprites) && s.x < 8) clip = s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
+    const u64 slot = splat(static_cast<u8>(16 | (s.attributes & 3) << 2));
+    int row;
+    const int tile = sprite_tile(p, s, line, row);
+    u64 pixels = tile_row(p, c, tile, row);
+    if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
+    const u64 under = load64(at);
+    const u64 claimed = ((under >> 6) & splat(1)) * 0xFF;
+    const u64 mine = opaque_bytes(pixels) & ~claimed & clip;
+    const u64 visible = (s.attributes & 0x20) ? mine & ~opaque_bytes(under) : mine;
+    store64(at, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
+}
+
+/// Composes sprites over palette slots in lines [first, last); the first eight in OAM order show on a line.
 void draw_sprites(const Ppu& p, const Cartridge& c, Frame& out, int first, int last) {
     u8 shown[Frame::kHeight] = {};
     for (int i = 0; i < 64; ++i) {
         const Sprite s = sprite_at(p, i);
         const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
-        const u64 slot = splat(static_cast<u8>(16 | (s.attributes & 3) << 2));
-        u64 clip = ~0ull;
-        if (!(p.mask & kLeftSprites) && s.x < 8) clip = s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
-        for (int y = from; y < to; ++y) {
-            if (shown[y]++ >= 8) continue;
-            int row;
-            const int tile = sprite_tile(p, s, y - s.top, row);
-            u64 pixels = tile_row(p, c, tile, row);
-            if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
-            u8* at = out.line(y) + s.x;
-            const u64 under = load64(at);
-            const u64 claimed = ((under >> 6) & splat(1)) * 0xFF;
-            const u64 mine = opaque_bytes(pixels) & ~claimed & clip;
-            const u64 visible = (s.attributes & 0x20) ? mine & ~opaque_bytes(under) : mine;
-            store64(at, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
+        for (int y = from; y < to; ++y)
+            if (shown[y]++ < 8) draw_sprite_row(p, c, s, y - s.top, out.line(y) + s.x);
+    }
+}
+
+/// Pixels [left, right) of line y, with everything as it is now for the whole of them. `start` is the address of the
+/// line's first tile.
+void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, int left, int right) {
+    alignas(64) u8 buffer[Frame::kStride] = {};
+    u8* line = buffer + Frame::kMargin;
+    if (p.mask & kShowBackground) {
+        draw_tiles<0>(p, c, line, start, 1);
+        if (!(p.mask & kLeftBackground)) store64(line, 0);
+    }
+    if (p.mask & kShowSprites) {
+        int shown = 0;
+        for (int i = 0; i < 64 && shown < 8; ++i) {
+            const Sprite s = sprite_at(p, i);
+            if (y < s.top || y >= s.top + s.height) continue;
+            ++shown;
+            draw_sprite_row(p, c, s, y - s.top, line + s.x);
         }
     }
+    u8 colours[64];
+    output_colours(p, colours);
+    map_bytes(line, line, Frame::kWidth, colours);
+    std::memcpy(out.line(y) + left, line + left, static_cast<std::size_t>(right - left));
+    out.emphasis[y] = p.mask >> 5;
 }
 
 /// What the sprites put on line y, pixel by pixel, for the dot-by-dot path.
@@ -195,10 +224,15 @@ i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
     const int bottom = std::min(s.top + s.height, Frame::kHeight);
     if (line >= bottom) return kNever;
 
-    if (dot > 0 && line >= s.top && dot <= 256) {
-        // Mid-line: play the rest of the line on a copy of the little that it changes.
+    int unplayed = 0;  // lines before this one are played already
+    if (p.pipeline_live || (dot > 0 && dot <= 256 && line >= s.top)) {
+        // What does not follow from v alone: play it on a copy of the little that it changes.
         const u16 keep[6] = {p.v, p.shift_lo, p.shift_hi, p.shift_attr_lo, p.shift_attr_hi, p.pipeline_live};
-        const i64 hit = run_dots(p, c, nullptr, line, dot, 257);
+        i64 hit = run_dots(p, c, nullptr, line, dot, kDotsPerLine);
+        if (hit == kNever && keep[5] && line + 1 < Frame::kHeight) {
+            hit = run_dots(p, c, nullptr, line + 1, 0, 257);
+            unplayed = line + 2;
+        }
         p.v = keep[0], p.shift_lo = keep[1], p.shift_hi = keep[2];
         p.shift_attr_lo = keep[3], p.shift_attr_hi = keep[4], p.pipeline_live = static_cast<u8>(keep[5]);
         if (hit != kNever) return hit;
@@ -222,7 +256,7 @@ i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
     if (s.x > 247) visible &= 0xFF << (s.x - 247);
     const u8* patterns = pattern_bytes(p, c);
     for (; y < bottom; ++y) {
-        if (y >= s.top) {
+        if (y >= s.top && y >= unplayed) {
             int row;
             const u8* shape = patterns + sprite_tile(p, s, y - s.top, row) * 16;
             u8 sprite = shape[row] | shape[row + 8];
@@ -262,14 +296,22 @@ i64 overflow_on_line(const Ppu& p, int line) {
 }
 
 i64 forecast_overflow(const Ppu& p, int line) {
+    // Most sprites wait below the screen. Without eight on one line there is nothing to find.
     i8 change[272] = {};
     const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+    int shown = 0, top = Frame::kHeight, bottom = 0;
     for (int i = 0; i < 64; ++i) {
-        ++change[p.oam[i * 4]];
-        --change[p.oam[i * 4] + height];
+        const int y = p.oam[i * 4];
+        if (y >= Frame::kHeight) continue;
+        ++shown;
+        ++change[y];
+        --change[y + height];
+        top = std::min(top, y);
+        bottom = std::max(bottom, y + height);
     }
+    if (shown < 8) return kNever;
     int on_line = 0;
-    for (int y = 0; y < Frame::kHeight; ++y) {
+    for (int y = top; y < std::min(bottom, Frame::kHeight); ++y) {
         on_line += change[y];
         if (on_line < 8 || y < line) continue;
         const i64 dot = overflow_on_line(p, y);
@@ -319,6 +361,20 @@ void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
     std::memset(out.emphasis + first, p.mask >> 5, static_cast<std::size_t>(count));
 }
 
+void keep_pipeline(Ppu& p, const Cartridge& c, const Timing& t) {
+    if (!rendering(p) || p.pipeline_live) return;
+    const i64 at = p.done - p.origin;
+    const int line = static_cast<int>(at / kDotsPerLine), dot = static_cast<int>(at % kDotsPerLine);
+    const bool prerender = line == t.lines - 1;
+    if (line >= Frame::kHeight && !prerender) return;
+    if (dot > 336 || (dot <= 256 && !prerender)) {
+        revive_pipeline(p, c, dot);
+    } else if (dot > 328) {
+        load_tile(p, c, previous_column(p.v), 8);
+        p.pipeline_live = 1;
+    }
+}
+
 i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
     if (!p.pipeline_live) revive_pipeline(p, c, from);
     SpriteLine sprites;
@@ -364,12 +420,14 @@ i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
 }
 
 void forecast(Ppu& p, const Cartridge& c) {
-    p.forecast_valid = 1;
+    const u8 known = p.forecast_valid;
+    p.forecast_valid = kForecastBoth;
     const i64 at = p.done - p.origin;
     if (!rendering(p) || at >= kVisibleDots) return;
     const int line = static_cast<int>(at / kDotsPerLine), dot = static_cast<int>(at % kDotsPerLine);
-    if (p.sprite_zero_dot == kNever) p.sprite_zero_dot = forecast_sprite_zero(p, c, line, dot);
-    if (p.overflow_dot == kNever) p.overflow_dot = forecast_overflow(p, line);
+    if (!(known & kForecastSpriteZero) && p.sprite_zero_dot == kNever)
+        p.sprite_zero_dot = forecast_sprite_zero(p, c, line, dot);
+    if (!(known & kForecastOverflow) && p.overflow_dot == kNever) p.overflow_dot = forecast_overflow(p, line);
 }
 
 void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 target) {
@@ -386,7 +444,8 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
             const int line = static_cast<int>(at / kDotsPerLine), dot = static_cast<int>(at % kDotsPerLine);
             const int lines = static_cast<int>((end - p.done) / kDotsPerLine);
             const bool whole = dot == 0 && lines > 0;
-            if (!out) {
+            if (whole || (dot <= 320 && dot + (end - p.done) > 257)) p.oam_addr = 0;
+            if (!out && !p.pipeline_live) {
                 if (whole) {
                     u16 v = p.v;
                     for (int i = 0; i < lines; ++i) v = next_row(v);
@@ -397,14 +456,24 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
                     walk_address(p, dot, to, false);
                     p.done += to - dot;
                 }
-                p.pipeline_live = 0;
             } else if (whole && (!p.pipeline_live || pipeline_follows_address(p, c))) {
                 p.pipeline_live = 0;
+                if (!out) continue;
                 draw_lines(p, c, *out, line, lines);
                 p.done += i64{lines} * kDotsPerLine;
             } else {
                 const int to = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (end - p.done)));
-                run_dots(p, c, out, line, dot, to);
+                if (p.pipeline_live) {
+                    run_dots(p, c, out, line, dot, to);
+                } else {
+                    const int left = std::max(dot - 1, 0), right = std::min(to - 1, 256);
+                    if (left < right) {
+                        u16 start = p.v;
+                        for (int i = 0; i < 2 + left / 8; ++i) start = previous_column(start);
+                        draw_span(p, c, *out, line, start, left, right);
+                    }
+                    walk_address(p, dot, to, false);
+                }
                 p.done += to - dot;
             }
             continue;
@@ -428,7 +497,14 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
             const i64 start = clear - 1;
             const int from = static_cast<int>(p.done - start);
             const int to = from == 340 ? 341 : static_cast<int>(std::min<i64>(340, target - start));
-            if (rendering(p)) walk_address(p, from, to, true);
+            if (rendering(p)) {
+                // Live shift registers here hold what was fetched from dot 321 on.
+                if (p.pipeline_live && from > 320)
+                    run_dots(p, c, nullptr, 0, from, to);
+                else
+                    walk_address(p, from, to, true);
+                if (from <= 320 && to > 257) p.oam_addr = 0;
+            }
             p.done += to - from;
             const bool dropped = to == 340 && t.skips_odd_dot && p.odd_frame && rendering(p);
             if (dropped || to == 341) {

@@ -32,7 +32,7 @@ struct Ppu {
 
     /// Status bits 6 and 5 rise when the dot is executed. Forecast from the state at `done`, valid until a write.
     i64 sprite_zero_dot = kNever, overflow_dot = kNever;
-    u8 forecast_valid = 0;
+    u8 forecast_valid = 0;  ///< which of the two (kForecastSpriteZero, kForecastOverflow) are forecast
 
     u32 bus_refreshed[8] = {};  ///< frame in which each bit of `bus` was last driven
     u8 palette[32] = {};
@@ -95,19 +95,29 @@ void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count);
 /// a sprite-0 hit, or kNever.
 i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to);
 
+/// Before a write changes v or what fetching from it gives: tiles fetched so far stay in the shift registers.
+void keep_pipeline(Ppu& p, const Cartridge& c, const Timing& t);
+
 /// Computes when the sprite-0 and overflow flags will rise if nothing is written until then.
 void forecast(Ppu& p, const Cartridge& c);
 
 /// Executes every dot before `target`. Draws into `out` unless it is null.
 void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 target);
 
+enum : u8 { kForecastSpriteZero = 1, kForecastOverflow = 2, kForecastBoth = 3 };
+
 inline void ensure_forecast(Ppu& p, const Cartridge& c) {
-    if (!p.forecast_valid) forecast(p, c);
+    if (p.forecast_valid != kForecastBoth) forecast(p, c);
 }
 
-/// A write is about to change what later dots show: events still to come must be forecast anew.
-inline void drop_forecast(Ppu& p) {
+/// A write is about to change the background under sprite 0: a hit still to come must be forecast anew.
+inline void drop_hit_forecast(Ppu& p) {
     if (p.sprite_zero_dot >= p.done) p.sprite_zero_dot = kNever;
+    p.forecast_valid &= static_cast<u8>(~kForecastSpriteZero);
+}
+/// A write is about to change sprites or what is shown at all: both flags still to come must be forecast anew.
+inline void drop_forecast(Ppu& p) {
+    drop_hit_forecast(p);
     if (p.overflow_dot >= p.done) p.overflow_dot = kNever;
     p.forecast_valid = 0;
 }

@@ -8,7 +8,7 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are written as they lie in memory");
 
 constexpr u32 kMagic = 0x535A5757;  // "WWZS"
-constexpr u32 kVersion = 1, kMachineKind = 1;
+constexpr u32 kVersion = 2, kMachineKind = 1;
 
 u64 checksum(const u8* p, std::size_t n) {
     u64 h = 0xcbf29ce484222325ull;
@@ -20,11 +20,12 @@ u64 checksum(const u8* p, std::size_t n) {
 template <class M, class Visitor>
 void visit(M& m, Visitor& v) {
     v(m.clock), v(m.frame_end), v(m.frame_begin), v(m.nmi_sample), v(m.scheduled_origin);
-    v(m.pc), v(m.a), v(m.x), v(m.y), v(m.s), v(m.p), v(m.jammed), v(m.tail), v(m.tail_interrupt_disable), v(m.region);
+    v(m.pc), v(m.a), v(m.x), v(m.y), v(m.s), v(m.p), v(m.jammed), v(m.tail), v(m.tail_interrupt_disable), v(m.stolen), v(m.region);
     v(m.buttons), v(m.pad_shift), v(m.pad_strobe), v(m.pad_read), v(m.lagged), v(m.frame);
     auto& a = m.apu;
     v(a.sequence_start), v(a.now), v(a.reset_at), v(a.step), v(a.five_step), v(a.five_step_next), v(a.irq_inhibit);
     v(a.frame_irq), v(a.enabled), v(a.length), v(a.halt);
+    v(a.clocked), v(a.clocked_at), v(a.irq_since), v(a.irq_until);
     v(a.dmc_irq_enabled), v(a.dmc_loop), v(a.dmc_irq), v(a.dmc_rate), v(a.dmc_address), v(a.dmc_length);
     v(a.dmc_buffer_full), v(a.dmc_bits), v(a.dmc_bytes_left), v(a.dmc_next_bit), v(a.dmc_fetch_at);
     auto& p = m.ppu;
@@ -56,6 +57,7 @@ void read_machine(Reader& r, Machine& m, const Cartridge& c) {
     u8 used;
     r(used);
     if (used > 1) throw SnapshotError("The snapshot is damaged.");
+    loaded.wram_used = used;
     if (used) r.bytes(loaded.wram, sizeof loaded.wram);
     if (const std::string wrong = invalid_state(loaded); !wrong.empty())
         throw SnapshotError("The snapshot is damaged: " + wrong + ".");

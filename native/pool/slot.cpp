@@ -33,80 +33,96 @@ Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config,
     : cartridge_(std::move(cartridge)), config_(&config), resizer_(&resizer),
       plane_(config.channels.size() * static_cast<std::size_t>(resizer.height() * resizer.width())),
       stack_(plane_ * static_cast<std::size_t>(config.frame_stack)) {
-    std::memset(static_cast<void*>(&frame_), 0, sizeof frame_);
-    if (config.max_pool) previous_ = std::make_unique<Frame>();
     power_on(machine_, *cartridge_, Region::Ntsc);
+    before_ = machine_;
 }
 
-void Slot::play(u8 buttons, bool draw) {
-    if (config_->sticky > 0 && random_.uniform() < config_->sticky) buttons = held_;
-    held_ = buttons;
-    run_frame(machine_, *cartridge_, buttons, 0, draw ? &frame_ : nullptr);
-    ++frames_;
+Slot::Canvas& Slot::canvas() {
+    thread_local const std::unique_ptr<Canvas> mine = std::make_unique<Canvas>();
+    return *mine;
+}
+
+void Slot::play(u8 buttons, Frame* out) {
+    Episode& e = episode_;
+    if (config_->sticky > 0 && e.random.uniform() < config_->sticky) buttons = e.held;
+    e.held = buttons;
+    run_frame(machine_, *cartridge_, buttons, 0, out);
+    ++e.frames;
     if (machine_.jammed) throw smb::GameError("the game crashed: its processor met an instruction that stops it");
 }
 
-void Slot::see() {
+void Slot::see(const Canvas& on) {
     newest_ = (newest_ + 1) % config_->frame_stack;
     u8* to = stack_.data() + plane_ * static_cast<std::size_t>(newest_);
     const std::size_t one = static_cast<std::size_t>(resizer_->height() * resizer_->width());
     for (Channel channel : config_->channels) {
-        (*resizer_)(frame_, have_previous_ ? previous_.get() : nullptr, channel, to);
+        (*resizer_)(on.newest, on.have_previous ? &on.previous : nullptr, channel, to);
         to += one;
     }
 }
 
-void Slot::fill_stack() {
-    see();
+void Slot::fill_stack(const Canvas& on) {
+    see(on);
     for (int i = 0; i < config_->frame_stack; ++i)
         if (i != newest_)
             std::memcpy(stack_.data() + plane_ * static_cast<std::size_t>(i),
                         stack_.data() + plane_ * static_cast<std::size_t>(newest_), plane_);
 }
 
+void Slot::keep_before(Scene scene, u8 buttons, int count) {
+    copy_machine(before_, machine_, *cartridge_);
+    episode_before_ = episode_;
+    scene_ = scene;
+    scene_buttons_ = buttons;
+    scene_frames_ = count;
+}
+
 void Slot::begin(const smb::Start& start, smb::Stage stage, int stage_index) {
-    machine_ = start.machine;
+    copy_machine(machine_, start.machine, *cartridge_);
+    const Random random = episode_.random;
+    episode_ = {};
+    episode_.random = random;
+    start_ = &start;
     stage_ = stage;
     stage_index_ = stage_index;
-    steps_ = frames_ = from_snapshot_ = 0;
-    held_ = 0;
-    end_ = smb::End::None;
-    flag_ = false;
-    have_previous_ = false;
-    const int idle = config_->noop_max > 0 ? random_.below(config_->noop_max + 1) : 0;
-    if (idle == 0) std::memcpy(static_cast<void*>(&frame_), &start.frame, sizeof frame_);
+    from_snapshot_ = 0;
+    const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
+    keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
+    Canvas& on = canvas();
+    on.have_previous = false;
+    if (idle == 0) std::memcpy(static_cast<void*>(&on.newest), &start.frame, sizeof(Frame));
     for (int i = 1; i <= idle; ++i) {
-        run_frame(machine_, *cartridge_, 0, 0, i == idle ? &frame_ : nullptr);
-        ++frames_;
+        run_frame(machine_, *cartridge_, 0, 0, i == idle ? &on.newest : nullptr);
+        ++episode_.frames;
     }
-    journey_.begin(machine_.ram);
-    fill_stack();
+    episode_.journey.begin(machine_.ram);
+    fill_stack(on);
 }
 
 void Slot::begin(const std::vector<u8>& snapshot, int stage_index) {
     load(snapshot);
     stage_index_ = stage_index;
-    steps_ = frames_ = 0;
+    const Random random = episode_.random;
+    episode_ = {};
+    episode_.random = random;
     from_snapshot_ = 1;
-    end_ = smb::End::None;
-    flag_ = false;
-    journey_.begin(machine_.ram);
+    episode_.journey.begin(machine_.ram);
 }
 
-int Slot::hold(u8 buttons, int count, int draw_last) {
-    have_previous_ = false;
+int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
+    Episode& e = episode_;
+    on.have_previous = false;
     for (int i = 0; i < count; ++i) {
-        const bool draw = count - i <= draw_last;
-        if (draw && i + 1 == count && draw_last > 1 && i > 0) {
-            std::swap(*previous_, frame_);
-            have_previous_ = true;
-        }
-        play(buttons, draw);
-        end_ = smb::episode_end(machine_.ram, stage_);
-        flag_ = smb::flag_get(machine_.ram);
-        journey_.look(machine_.ram);
+        // The last frame goes to `newest`, the one before it, where both are wanted, to `previous`.
+        const bool last = i + 1 == count, draw = count - i <= draw_last;
+        Frame* out = !draw ? nullptr : last ? &on.newest : &on.previous;
+        on.have_previous = last && draw_last > 1 && count > 1;
+        play(buttons, out);
+        e.end = smb::episode_end(machine_.ram, stage_);
+        e.flag = smb::flag_get(machine_.ram);
+        e.journey.look(machine_.ram);
         if (over()) return i + 1;
-        frames_ += smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), draw ? &frame_ : nullptr);
+        e.frames += smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), out);
     }
     return count;
 }
@@ -114,28 +130,49 @@ int Slot::hold(u8 buttons, int count, int draw_last) {
 void Slot::step(int action) {
     const u8 buttons = config_->actions[static_cast<std::size_t>(action)];
     const int count = config_->frame_skip, draw_last = config_->max_pool ? 2 : 1;
-    thread_local Machine before;
-    if (count > 1) before = machine_;
-    const Random random = random_;
-    const Journey journey = journey_;
-    const u8 held = held_;
-    const i32 frames = frames_;
-    if (const int played = hold(buttons, count, draw_last); played < count) {
+    Canvas& on = canvas();
+    keep_before(Scene::Held, buttons, count);
+    if (const int played = hold(buttons, count, draw_last, on); played < count) {
         // The episode ended on a frame that was not drawn: play these frames once more, up to it, and look.
-        machine_ = before;
-        random_ = random;
-        journey_ = journey;
-        held_ = held;
-        frames_ = frames;
-        hold(buttons, played, draw_last);
+        copy_machine(machine_, before_, *cartridge_);
+        episode_ = episode_before_;
+        scene_frames_ = played;
+        hold(buttons, played, draw_last, on);
     }
-    ++steps_;
-    ++journey_.since_progress;
+    Episode& e = episode_;
+    ++e.steps;
+    ++e.journey.since_progress;
     if (!over()) {
-        if (config_->step_limit > 0 && steps_ >= config_->step_limit) end_ = smb::End::StepLimit;
-        if (config_->stall_limit > 0 && journey_.since_progress >= config_->stall_limit) end_ = smb::End::Stalled;
+        if (config_->step_limit > 0 && e.steps >= config_->step_limit) e.end = smb::End::StepLimit;
+        if (config_->stall_limit > 0 && e.journey.since_progress >= config_->stall_limit) e.end = smb::End::Stalled;
     }
-    see();
+    see(on);
+}
+
+void Slot::draw(Frame& out) {
+    if (scene_ == Scene::Start) {
+        std::memcpy(static_cast<void*>(&out), &start_->frame, sizeof out);
+        return;
+    }
+    const auto now = std::make_unique<Machine>(machine_);
+    const Episode episode = episode_;
+    if (scene_ == Scene::Restored) {
+        // A snapshot holds no screen; the next frame is the nearest there is.
+        run_frame(machine_, *cartridge_, 0, 0, &out);
+    } else {
+        machine_ = before_;
+        episode_ = episode_before_;
+        if (scene_ == Scene::Idle) {
+            for (int i = 1; i <= scene_frames_; ++i)
+                run_frame(machine_, *cartridge_, 0, 0, i == scene_frames_ ? &out : nullptr);
+        } else {
+            Canvas& on = canvas();
+            hold(scene_buttons_, scene_frames_, 1, on);
+            std::memcpy(static_cast<void*>(&out), &on.newest, sizeof out);
+        }
+    }
+    machine_ = *now;
+    episode_ = episode;
 }
 
 void Slot::observe(u8* out) const {
@@ -159,19 +196,19 @@ void Slot::report(i32* out, std::size_t stride) const {
     put(kStage, r[smb::at::kStage] + 1);
     put(kArea, r[smb::at::kArea] + 1);
     put(kStatus, r[smb::at::kStatus]);
-    put(kFlagGet, flag_);
+    put(kFlagGet, episode_.flag);
     put(kPlayerState, r[smb::at::kPlayerState]);
     put(kYViewport, r[smb::at::kViewportY]);
     put(kLoopCommand, r[smb::at::kLoopCommand]);
     put(kLoopPartsRight, r[smb::at::kLoopPartsRight]);
     put(kLoopPartsPassed, r[smb::at::kLoopPartsPassed]);
-    put(kProgress, journey_.progress);
-    put(kXMax, journey_.x_max);
-    put(kEnd, static_cast<i32>(end_));
-    put(kSteps, steps_);
-    put(kFrames, frames_);
+    put(kProgress, episode_.journey.progress);
+    put(kXMax, episode_.journey.x_max);
+    put(kEnd, static_cast<i32>(episode_.end));
+    put(kSteps, episode_.steps);
+    put(kFrames, episode_.frames);
     put(kStageIndex, stage_index_);
-    put(kRoomsSeen, journey_.rooms);
+    put(kRoomsSeen, episode_.journey.rooms);
     put(kFromSnapshot, from_snapshot_);
 }
 
@@ -188,10 +225,11 @@ void visit_episode(Visitor& v, Rooms& j, Numbers& n) {
 std::vector<u8> Slot::save(int frames) const {
     Writer w;
     write_machine(w, machine_, *cartridge_);
-    const i32 numbers[] = {stage_.world, stage_.stage, stage_index_, steps_,   frames_,
-                           from_snapshot_, held_,      static_cast<i32>(end_), flag_};
-    visit_episode(w, journey_, numbers);
-    w(random_.state);
+    const Episode& e = episode_;
+    const i32 numbers[] = {stage_.world,   stage_.stage, stage_index_, e.steps, e.frames,
+                           from_snapshot_, e.held,       static_cast<i32>(e.end), e.flag};
+    visit_episode(w, e.journey, numbers);
+    w(e.random.state);
     w(static_cast<u32>(plane_));
     w(static_cast<u32>(frames));
     for (int i = config_->frame_stack - frames + 1; i <= config_->frame_stack; ++i)
@@ -224,13 +262,10 @@ void Slot::load(const std::vector<u8>& blob) {
         std::memcpy(stack_.data() + plane_ * static_cast<std::size_t>(i),
                     stack_.data() + plane_ * static_cast<std::size_t>(missing), plane_);
     machine_ = *machine;
-    journey_ = journey;
     stage_ = {n[0], n[1]};
-    stage_index_ = n[2], steps_ = n[3], frames_ = n[4], from_snapshot_ = n[5];
-    held_ = static_cast<u8>(n[6]);
-    end_ = static_cast<smb::End>(n[7]);
-    flag_ = n[8];
-    random_.state = random;
+    stage_index_ = n[2], from_snapshot_ = n[5];
+    episode_ = {Random{random}, journey, n[3], n[4], static_cast<u8>(n[6]), n[8] != 0, static_cast<smb::End>(n[7])};
+    scene_ = Scene::Restored;
 }
 
 }  // namespace wz

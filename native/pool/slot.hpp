@@ -68,8 +68,8 @@ class Slot {
   public:
     Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config, const Resizer& resizer);
 
-    void seed(u64 value) { random_.state = value; }
-    Random& random() { return random_; }
+    void seed(u64 value) { episode_.random.state = value; }
+    Random& random() { return episode_.random; }
 
     /// Begins an episode at the start of a stage, after up to `noop_max` random idle frames.
     void begin(const smb::Start& start, smb::Stage stage, int stage_index);
@@ -79,15 +79,18 @@ class Slot {
     /// One decision: `frame_skip` frames with the action held, fewer if the episode ends.
     void step(int action);
 
-    bool over() const { return end_ != smb::End::None; }
+    bool over() const { return episode_.end != smb::End::None; }
     bool terminated() const { return over() && !truncated(); }
-    bool truncated() const { return end_ == smb::End::Stalled || end_ == smb::End::StepLimit; }
+    bool truncated() const {
+        return episode_.end == smb::End::Stalled || episode_.end == smb::End::StepLimit;
+    }
 
     void observe(u8* out) const;
     void report(i32* out, std::size_t stride) const;
 
     const Machine& machine() const { return machine_; }
-    const Frame& frame() const { return frame_; }
+    /// Draws what is on the screen. Frames are not kept: the last one is played again.
+    void draw(Frame& out);
     smb::Stage stage() const { return stage_; }
 
     /// The console, the episode and the newest `frames` pictures of the stack, as bytes.
@@ -98,30 +101,47 @@ class Slot {
     std::size_t observation_size() const { return plane_ * static_cast<std::size_t>(config_->frame_stack); }
 
   private:
-    void play(u8 buttons, bool draw);
+    /// Where drawing goes. Each thread has its own, so that it stays in the cache whatever slot is at work.
+    struct Canvas {
+        Frame newest, previous;
+        bool have_previous = false;  ///< both were drawn, for max_pool
+    };
+    static Canvas& canvas();
+
+    /// All that playing frames changes, beside the console.
+    struct Episode {
+        Random random;
+        Journey journey;
+        i32 steps = 0, frames = 0;
+        u8 held = 0;
+        bool flag = false;
+        smb::End end = smb::End::None;
+    };
+    /// How the picture on the screen came about, from `before_` on.
+    enum class Scene : u8 { Start, Idle, Held, Restored };
+
+    void play(u8 buttons, Frame* out);
     /// Plays up to `count` frames, drawing the last `draw_last`; stops when the episode ends. Returns frames played.
-    int hold(u8 buttons, int count, int draw_last);
-    void see();
-    void fill_stack();
+    int hold(u8 buttons, int count, int draw_last, Canvas& on);
+    void see(const Canvas& canvas);
+    void fill_stack(const Canvas& canvas);
+    void keep_before(Scene scene, u8 buttons, int count);
 
     std::shared_ptr<const Cartridge> cartridge_;
     const SlotConfig* config_;
     const Resizer* resizer_;
     std::size_t plane_;  ///< bytes of one picture, all channels
-    Machine machine_;
-    Frame frame_;
-    std::unique_ptr<Frame> previous_;  ///< the frame before, for max_pool
-    bool have_previous_ = false;
+    Machine machine_, before_;  ///< now, and before the last decision
+    Episode episode_, episode_before_;
+    Scene scene_ = Scene::Restored;
+    u8 scene_buttons_ = 0;
+    i32 scene_frames_ = 0;
+    const smb::Start* start_ = nullptr;  ///< of this episode; the pool's
     std::vector<u8> stack_;  ///< ring of pictures
     int newest_ = 0;
 
     smb::Stage stage_;
-    i32 stage_index_ = 0, steps_ = 0, frames_ = 0, from_snapshot_ = 0;
-    u8 held_ = 0;
-    smb::End end_ = smb::End::None;
-    bool flag_ = false;
-    Journey journey_;
-    Random random_;
+    i32 stage_index_ = 0, from_snapshot_ = 0;
 };
 
 }  // namespace wz
