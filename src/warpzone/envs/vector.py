@@ -399,9 +399,11 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         info["dx"] = self.rewards.last_dx
         if same_step:
             if any_done:
-                info["final_obs"] = self._final.observations.copy()
+                # Handed out and replaced, not copied: only the rows of ended episodes were ever touched.
+                info["final_obs"] = self._final.observations
                 info["final_info"] = self._info(ended)
                 info["_final_obs"] = info["_final_info"] = done
+                self._final = _Buffers(self.num_envs, self._shape)
         else:
             self._fresh = done
         self._before = after
