@@ -1,0 +1,134 @@
+"""`warpzone watch [RUN]`: a local web page that follows runs while they train."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from warpzone.errors import ConfigError
+from warpzone.run.stopping import EXIT_OK
+from warpzone.watch.panel.guard import is_loopback
+
+NICENESS = 10
+MOST_FRAME_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class Config:
+    """Follow a running or finished run in the browser: curves, the agent at play, the stage board, safe controls."""
+
+    run: tyro.conf.Positional[str] = ""
+    """The run to show first; by default the one that wrote last."""
+    runs_dir: Path = Path("runs")
+    """Where runs are kept. Nothing outside of it can be read through the page."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Any but this machine's own needs --token."""
+    port: int = 8420
+    """Port to listen on; 0 takes a free one."""
+    token: str = ""
+    """What viewers must bring (open /?token=... once). Or set WARPZONE_TOKEN."""
+    open: bool = False
+    """Open the page in the browser."""
+    dry_run: bool = False
+    """Print the address and do nothing."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
+
+
+def run(argv: list[str]) -> int:
+    """Parse and serve until interrupted; the exit code."""
+    config = tyro.cli(Config, args=argv, prog="warpzone watch")
+    access = config.token or os.environ.get("WARPZONE_TOKEN", "")
+    check_access(config.host, access)
+    name = Path(config.run).name
+    runs_dir = Path(config.run).parent if "/" in config.run else config.runs_dir
+    if name and not (runs_dir / name).is_dir():
+        raise ConfigError(f"There is no run {config.run!r} in {runs_dir}: train one, or leave the name out.")
+    if config.dry_run:
+        print(f"would show {runs_dir / name} at http://{config.host}:{config.port}/")
+        return EXIT_OK
+    listening = listen(config.host, config.port)
+    address = page_address(listening, config.host, access, runs_dir, name)
+    print(f"[watch] {address}\n[watch] Ctrl+C ends the page; the training goes on", flush=True)
+    if config.open:
+        import webbrowser
+
+        webbrowser.open(address)
+    serve(runs_dir, name, access, listening)
+    return EXIT_OK
+
+
+def check_access(host: str, access_token: str) -> None:
+    """Refuse to be reached from elsewhere without a token."""
+    if is_loopback(host):
+        return
+    if len(access_token) < 16:
+        raise ConfigError(
+            f"Listening on {host} lets others reach the page: give --token with at least 16 characters, "
+            "or leave --host out and use an SSH tunnel."
+        )
+    if not all(character.isalnum() or character in "-_." for character in access_token):
+        raise ConfigError("--token may consist of letters, digits, '-', '_' and '.'.")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or one sentence that says why there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host.strip("[]"), port))
+    except OSError as error:
+        listening.close()
+        raise ConfigError(
+            f"Port {port} of {host} can't be used ({error.strerror or error}): choose another --port."
+        ) from error
+    return listening
+
+
+def page_address(listening: socket.socket, host: str, access: str, runs_dir: Path, name: str) -> str:
+    """Where to point the browser. The run's token goes behind the #, which browsers keep to themselves."""
+    from warpzone.run.control import TOKEN_FILE
+
+    shown = f"[{host}]" if ":" in host else host
+    fragment = f"run={name}" if name else ""
+    if name:
+        with suppress(OSError):
+            fragment += f"&token={(runs_dir / name / TOKEN_FILE).read_text().strip()}"
+    query = f"?token={access}" if access else ""
+    return f"http://{shown}:{listening.getsockname()[1]}/{query}" + (f"#{fragment}" if fragment else "")
+
+
+def build_app(runs_dir: Path, name: str, access: str) -> Any:
+    """The panel with everything it may do."""
+    from warpzone.run.control import BOUNDS, is_token, send_request
+    from warpzone.run.exhibition import exhibit
+    from warpzone.watch.panel.server import Backend, create_app
+
+    backend = Backend(exhibit, is_token, send_request, BOUNDS)
+    return create_app(runs_dir, backend, first_run=name, access_token=access)
+
+
+def serve(runs_dir: Path, name: str, access: str, listening: socket.socket) -> None:
+    """Serve until interrupted, letting the training go first on a busy machine."""
+    import torch
+    import uvicorn
+
+    torch.set_num_threads(1)
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(NICENESS)
+    settings = uvicorn.Config(
+        build_app(runs_dir, name, access), log_level="warning", access_log=False, server_header=False,
+        ws_max_size=MOST_FRAME_BYTES, ws_max_queue=8, timeout_graceful_shutdown=1, lifespan="off",
+    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[listening])

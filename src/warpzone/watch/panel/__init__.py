@@ -1,0 +1,1 @@
+"""The live panel: a page that follows runs by reading their files."""

@@ -1,0 +1,96 @@
+"""One reader of a run for all its viewers: every second, what is new is put into words once and sent to each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from warpzone.watch.panel.runs import RunReader
+
+TICK_S = 0.5
+QUEUE = 8
+
+
+class Hub:
+    """Follows a run while somebody looks. A viewer that can't keep up is given everything afresh."""
+
+    def __init__(self, reader: RunReader) -> None:
+        self._reader = reader
+        self._viewers: set[asyncio.Queue[str]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._sent: dict[str, str] = {}
+        self._total = 0
+        self._epoch = -1
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
+
+    async def join(self) -> asyncio.Queue[str]:
+        """A queue for a new viewer, which begins with all there is."""
+        queue: asyncio.Queue[str] = asyncio.Queue(maxsize=QUEUE)
+        # A viewer that joins while a tick is under way may get its news twice, so counts go along.
+        message = await asyncio.to_thread(self._everything)
+        queue.put_nowait(message)
+        self._viewers.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+        return queue
+
+    def leave(self, queue: asyncio.Queue[str]) -> None:
+        """The last one ends the reading."""
+        self._viewers.discard(queue)
+        if not self._viewers and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            message = await asyncio.to_thread(self._news)
+            if message is None:
+                continue
+            for queue in list(self._viewers):
+                if queue.full():
+                    while not queue.empty():
+                        queue.get_nowait()
+                    queue.put_nowait(await asyncio.to_thread(self._everything))
+                else:
+                    queue.put_nowait(message)
+
+    def _parts(self) -> dict[str, Any]:
+        reader = self._reader
+        with suppress(OSError):
+            reader.refresh()
+        return {
+            "status": reader.status(),
+            "episodes": reader.episodes(),
+            "videos": reader.videos(),
+            "log": reader.log(),
+        }
+
+    def _everything(self) -> str:
+        parts, reader = self._parts(), self._reader
+        counts = {"type": "all", "epoch": reader.epoch, "total": reader.total}
+        return json.dumps({**counts, **parts, "curves": reader.curves()})
+
+    def _news(self) -> str | None:
+        parts, reader = self._parts(), self._reader
+        if self._epoch != reader.epoch:
+            self._epoch, self._total = reader.epoch, reader.total
+            self._sent = {name: json.dumps(part) for name, part in parts.items()}
+            return self._everything()
+        news: dict[str, Any] = {}
+        for name, part in parts.items():
+            words = json.dumps(part)
+            if words != self._sent.get(name):
+                self._sent[name] = words
+                news[name] = part
+        if reader.total > self._total:
+            news |= {"from": self._total, "curves": reader.curves_since(self._total)}
+            self._total = reader.total
+        if not news:
+            return None
+        return json.dumps({"type": "news", "epoch": reader.epoch, "total": reader.total, **news})

@@ -1,0 +1,291 @@
+"""What the panel knows of the runs below one folder, read from their files and from nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from warpzone.watch.jsonl import Record, read_records, without_rewound
+from warpzone.watch.metrics import METRICS_FILE
+
+Columns = dict[str, list[Any]]
+
+CURVES = (
+    *("update", "global_step", "elapsed_s", "avg_return", "recent_return_p50", "recent_return_p90"),
+    *("clear_rate", "clear_rate_mean", "entropy", "learning_rate", "loss_total", "loss_policy", "loss_value"),
+    *("loss_per", "env_steps_per_sec", "collect_share", "learn_share", "grad_norm", "approx_kl"),
+    *("explained_variance", "policy_lag", "env_mean_x_pos", "env_max_x_pos"),
+)
+"""Fields that the page draws."""
+MOST_POINTS = 600
+MOST_KEPT = 20_000
+LOG_BYTES = 48 << 10
+EPISODE_BYTES = 48 << 10
+EPISODES_SHOWN = 40
+VIDEOS_SHOWN = 24
+VIDEO_KINDS = {".mp4": "video/mp4", ".gif": "image/gif"}
+ALIVE_S = 25.0
+"""A heartbeat comes every ten seconds; one this old means that nobody is there."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,99}")
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name can only mean something directly inside a folder."""
+    return _NAME.fullmatch(name) is not None and not name.endswith((".", " "))
+
+
+def tail(path: Path, most_bytes: int) -> bytes:
+    """Whole lines at the end of a file; nothing if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - most_bytes))
+            data = file.read(most_bytes)
+    except OSError:
+        return b""
+    if size > most_bytes:
+        data = data.partition(b"\n")[2]
+    return data
+
+
+def json_lines(data: bytes) -> Iterator[Record]:
+    """The records among the lines."""
+    for line in data.splitlines():
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def json_file(path: Path) -> dict[str, Any]:
+    """A JSON object in a file; an empty one if there is none."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def thinned(records: list[Record], most: int = MOST_POINTS) -> list[Record]:
+    """At most about so many records, evenly spread, the last one among them."""
+    every = max(1, -(-len(records) // most))
+    return records[len(records) - 1 :: -every][::-1] if records else []
+
+
+def as_columns(records: list[Record]) -> Columns:
+    """Records as lists by field, numbers cut to what a screen can show."""
+    return {name: [_short(record.get(name)) for record in records] for name in CURVES}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.5g}") if abs(value) < 1e5 else round(value)
+    if isinstance(value, dict):
+        return {str(k): _short(v) for k, v in value.items()}
+    return value
+
+
+class RunReader:
+    """Follows one run: each `refresh` reads what was written since the last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.records: list[Record] = []
+        self.total = 0
+        """Records seen so far; grows by one with each."""
+        self.epoch = 0
+        """Changes when records that were given out no longer hold, as after a resume."""
+        self.last: Record = {}
+        self._at = 0
+        self._inode = -1
+        self._lock = threading.Lock()
+
+    def refresh(self) -> None:
+        """Read the records that were added to the metrics. Any thread may."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        path = self.folder / METRICS_FILE
+        try:
+            stat = path.stat()
+        except OSError:
+            return
+        if stat.st_ino != self._inode or stat.st_size < self._at:
+            self._begin(path, stat.st_ino, stat.st_size)
+            return
+        if stat.st_size == self._at:
+            return
+        with path.open("rb") as file:
+            file.seek(self._at)
+            data = file.read(stat.st_size - self._at)
+        whole, newline, _ = data.rpartition(b"\n")
+        if newline:
+            self._at += len(whole) + 1
+            for record in json_lines(whole):
+                self._add(record)
+
+    def _begin(self, path: Path, inode: int, size: int) -> None:
+        self._inode, self._at = inode, size
+        self.records = [_slim(r) for r in without_rewound(read_records(path))]
+        self.total = len(self.records)
+        self.epoch += 1
+        for record in json_lines(tail(path, 8 << 10)):
+            self.last = record
+        self._halve()
+
+    def _add(self, record: Record) -> None:
+        update = record.get("update")
+        while self.records and isinstance(update, int) and (self.records[-1].get("update") or 0) >= update:
+            self.records.pop()
+            self.epoch += 1
+        self.records.append(_slim(record))
+        self.total += 1
+        self.last = record
+        self._halve()
+
+    def _halve(self) -> None:
+        if len(self.records) > MOST_KEPT:
+            self.records = self.records[1::2]
+
+    def curves(self) -> Columns:
+        return as_columns(thinned(self.records))
+
+    def curves_since(self, total: int) -> Columns:
+        """The records that came after the first `total`."""
+        new = self.total - total
+        return as_columns(self.records[-new:] if new > 0 else [])
+
+    def status(self) -> dict[str, Any]:
+        """How the run is, now."""
+        beat = self._heartbeat()
+        last = {name: value for name, value in self.last.items() if name != "clear_rate"}
+        return {
+            "name": self.folder.name,
+            "state": run_state(beat, bool(self.records)),
+            "last": {name: _short(value) for name, value in last.items()},
+            "clear_rate": _short(self.last.get("clear_rate") or {}),
+            "heartbeat": {name: _short(value) for name, value in beat.items()},
+            "control": json_file(self.folder / "control_state.json"),
+            "checkpoint": self._checkpoint(),
+        }
+
+    def _checkpoint(self) -> dict[str, Any]:
+        meta = json_file(self.folder / "checkpoints" / "latest.json")
+        known = ("global_update", "global_step", "created_unix_s")
+        return {name: meta.get(name) for name in known} if meta else {}
+
+    def episodes(self) -> list[Record]:
+        """The most recent episodes, newest first."""
+        found = list(json_lines(tail(self.folder / "episodes.jsonl", EPISODE_BYTES)))
+        return [_short(record) for record in found[-EPISODES_SHOWN:]][::-1]
+
+    def log(self) -> str:
+        """The end of what the run said."""
+        return tail(self.folder / "train.log", LOG_BYTES).decode("utf-8", "replace")
+
+    def videos(self) -> list[dict[str, Any]]:
+        """Films in the run's folder, newest first."""
+        found: list[tuple[float, str, int]] = []
+        try:
+            for entry in os.scandir(self.folder / "videos"):
+                if Path(entry.name).suffix in VIDEO_KINDS and is_plain_name(entry.name):
+                    stat = entry.stat(follow_symlinks=False)
+                    found.append((stat.st_mtime, entry.name, stat.st_size))
+        except OSError:
+            return []
+        newest = sorted(found, reverse=True)[:VIDEOS_SHOWN]
+        return [{"name": name, "bytes": size, "timestamp": when} for when, name, size in newest]
+
+    def summary(self) -> dict[str, Any]:
+        """The run in a list of runs, from the ends of its files."""
+        last: Record = {}
+        for record in json_lines(tail(self.folder / METRICS_FILE, 8 << 10)):
+            last = record
+        return {
+            "name": self.folder.name,
+            "state": run_state(self._heartbeat(), bool(last)),
+            "update": last.get("update"),
+            "clear_rate_mean": last.get("clear_rate_mean"),
+        }
+
+    def _heartbeat(self) -> Record:
+        beat: Record = {}
+        for record in json_lines(tail(self.folder / "heartbeat.jsonl", 4 << 10)):
+            beat = record
+        return beat
+
+
+def _slim(record: Record) -> Record:
+    return {name: record.get(name) for name in CURVES}
+
+
+def run_state(beat: Record, has_records: bool) -> str:
+    """running, paused, stalled, finished or silent."""
+    if not beat:
+        return "silent" if has_records else "empty"
+    if beat.get("phase") == "closed":
+        return "finished"
+    age_s = time.time() - float(beat.get("timestamp") or 0)
+    if age_s > ALIVE_S:
+        return "silent"
+    if beat.get("stalled"):
+        return "stalled"
+    return "paused" if beat.get("phase") == "paused" else "running"
+
+
+class Runs:
+    """The runs below a folder. No name leads out of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self._readers: dict[str, RunReader] = {}
+
+    def names(self) -> list[str]:
+        """Runs, the one that wrote last first."""
+        found: list[tuple[float, str]] = []
+        try:
+            entries = list(os.scandir(self.folder))
+        except OSError:
+            return []
+        for entry in entries:
+            if is_plain_name(entry.name) and entry.is_dir(follow_symlinks=False):
+                newest = max(
+                    (_mtime(Path(entry.path) / f) for f in (METRICS_FILE, "config.json")), default=0.0
+                )
+                if newest:
+                    found.append((newest, entry.name))
+        return [name for _, name in sorted(found, reverse=True)]
+
+    def reader(self, name: str) -> RunReader | None:
+        """Who follows the run of this name; None if there is no such run."""
+        folder = self.folder / name
+        if not is_plain_name(name) or folder.is_symlink() or not folder.is_dir():
+            return None
+        if not ((folder / "config.json").is_file() or (folder / METRICS_FILE).is_file()):
+            return None
+        return self._readers.setdefault(name, RunReader(folder))
+
+    def video(self, run: str, name: str) -> Path | None:
+        """A film of a run; None if there is no such file inside the run's own folder."""
+        reader = self.reader(run)
+        if reader is None or not is_plain_name(name) or Path(name).suffix not in VIDEO_KINDS:
+            return None
+        path = reader.folder / "videos" / name
+        inside = path.is_file() and path.resolve().is_relative_to(self.folder)
+        return path if inside and not path.is_symlink() else None
+
+
+def _mtime(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
