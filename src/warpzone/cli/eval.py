@@ -78,13 +78,13 @@ def run(argv: list[str]) -> int:
         for mode in modes:
             task = bars.add_task(mode, total=len(stages) * config.episodes)
             for done, stage in enumerate(stages):
-                results[mode].append(
-                    evaluate_stage(
-                        agent, view, stage, episodes=config.episodes, greedy=mode == "greedy", seed=config.seed,
-                        threads=config.threads, lost_levels=config.lost_levels,
-                        progress=partial(_advance, bars, task, done * config.episodes),
-                    )
+                result = evaluate_stage(
+                    agent, view, stage, episodes=config.episodes, greedy=mode == "greedy", seed=config.seed,
+                    threads=config.threads, lost_levels=config.lost_levels,
+                    progress=partial(_advance, bars, task, done * config.episodes),
                 )  # fmt: skip
+                assert result is not None
+                results[mode].append(result)
     console.print(result_table(results, config))
     if config.out is not None:
         config.out.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from importlib import import_module
 
@@ -50,12 +51,16 @@ def main(argv: list[str] | None = None) -> int:
     if argv[0] not in COMMANDS:
         print(f"warpzone: there is no command {argv[0]!r}: see warpzone -h.", file=sys.stderr)
         return EXIT_BAD_INPUT
-    module = import_module(f"warpzone.cli.{argv[0]}")
     try:
-        return int(module.run(argv[1:]))
+        return int(import_module(f"warpzone.cli.{argv[0]}").run(argv[1:]))
     except Error as error:
         print(f"warpzone: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    except KeyboardInterrupt as interrupt:
+        # A signal that was not awaited, or the second one: its number is there if we raised it.
+        number = int(interrupt.args[0]) if interrupt.args else signal.SIGINT
+        print("warpzone: interrupted", file=sys.stderr)
+        return 128 + number
     except BrokenPipeError:
         return 0
 

@@ -74,7 +74,9 @@ def run(argv: list[str]) -> int:
                 scale=config.scale,
             )
         else:
-            film = record_best(agent, stage, out, seed=config.seed, overlay=config.overlay)
+            film = record_best(
+                agent, stage, out, seed=config.seed, overlay=config.overlay, scale=config.scale
+            )
     verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
     console.print(
         f"[record] {film.path}: {verdict} in {film.decisions} decisions", markup=False, soft_wrap=True

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -11,8 +14,9 @@ from rich.table import Table
 from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
-from warpzone.run.config import PRESETS, TrainConfig, preset
-from warpzone.run.loop import Outcome
+from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset
+from warpzone.run.folder import saved_settings
+from warpzone.run.loop import Outcome, Progress
 from warpzone.run.memory import train_within_memory
 from warpzone.run.recording import record_best
 from warpzone.run.stopping import EXIT_OK
@@ -23,25 +27,41 @@ DESCRIPTION = (
 )
 
 
-def settings(argv: list[str], environ: dict[str, str] | None = None) -> TrainConfig:
-    """The resolved configuration: preset, then environment variables, then flags."""
-    import os
-
-    environment = dict(os.environ) if environ is None else environ
-    wanted = environment.get("PRESET", "auto")
-    for at, word in enumerate(argv):
-        if word == "--preset" and at + 1 < len(argv):
-            wanted = argv[at + 1]
-        elif word.startswith("--preset="):
-            wanted = word.partition("=")[2]
-    if wanted not in ("auto", *PRESETS):
+def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> TrainConfig:
+    """The resolved configuration: preset or the settings of the run that goes on, then environment variables, then
+    flags."""
+    environment = dict(os.environ if environ is None else environ)
+    wanted = given("preset", argv, environment)
+    if wanted not in (None, "auto", *PRESETS):
         raise ConfigError(f"Unknown preset {wanted!r}: choose auto, cpu or gpu.")
     environment.pop("PRESET", None)
-    config = parse(preset(wanted), argv, "warpzone train", DESCRIPTION, environment)  # type: ignore[arg-type]
-    recurrent = config.model.recurrent_type != "none"
-    config.learn.decisions_per_minibatch(config.collect.num_envs, config.collect.rollout_steps, recurrent)
-    config.stage.names()
+    default = None if wanted else _settings_of_run(argv, environment)
+    default = default or preset(wanted or "auto")  # type: ignore[arg-type]
+    config = parse(default, argv, "warpzone train", DESCRIPTION, environment)
+    config.check()
     return config
+
+
+def given(name: str, argv: list[str], environ: Mapping[str, str]) -> str | None:
+    """What a flag will be, before all of them are parsed; None if it is not given."""
+    value = environ.get(name.upper())
+    for at, word in enumerate(argv):
+        flag, equals, text = word.partition("=")
+        if flag.replace("_", "-") == "--" + name.replace("_", "-"):
+            value = text if equals else next(iter(argv[at + 1 : at + 2]), "")
+    return value
+
+
+def _settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig | None:
+    """The settings of the run that these flags name, if there is one to go on with."""
+    if given("fresh", argv, environ) is not None:
+        return None
+    runs = given("runs_dir", argv, environ) or RunConfig.runs_dir
+    name = given("run_name", argv, environ) or RunConfig.run_name
+    saved = saved_settings(Path(runs) / name)
+    return saved and dataclasses.replace(
+        saved, run=dataclasses.replace(saved.run, run_name=name, runs_dir=runs)
+    )
 
 
 def run(argv: list[str]) -> int:
@@ -69,7 +89,7 @@ def _film(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     stage = config.stage.names()[0]
     path = outcome.folder / "videos" / f"final_{stage}.mp4"
     with console.status(f"recording an episode of {stage}"):
-        film = record_best(outcome.agent, stage, path, seed=config.run.seed)
+        film = record_best(outcome.agent, stage, path, seed=config.run.seed, rom=config.stage.rom)
     verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
     console.print(
         f"[train] video: {film.path} ({verdict}, {film.decisions} decisions)", markup=False, soft_wrap=True
@@ -78,7 +98,10 @@ def _film(config: TrainConfig, outcome: Outcome, console: Console) -> None:
 
 def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     progress = outcome.progress
-    table = Table(title=f"{outcome.folder}: {outcome.reason or 'ended'}", show_header=False)
+    console.print(
+        f"[train] {outcome.folder}: {outcome.reason}", markup=False, highlight=False, soft_wrap=True
+    )
+    table = Table(show_header=False)
     table.add_row("updates", f"{progress.update:,}")
     table.add_row("decisions", f"{progress.global_step:,}")
     table.add_row("training time", f"{progress.elapsed_s:.1f} s")
@@ -92,9 +115,21 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     runs = "" if config.run.runs_dir == "runs" else f" --runs-dir {config.run.runs_dir}"
     name = Path(outcome.folder).name
     for line in (
-        f"[train] go on:    warpzone train --run-name {name}{runs}",
+        f"[train] go on:    warpzone train --run-name {name}{runs}{_further(config, progress)}",
         f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}",
         f"[train] film:     warpzone record --checkpoint {outcome.folder}",
         f"[train] curves:   warpzone report {outcome.folder}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _further(config: TrainConfig, progress: Progress) -> str:
+    """Flags that raise the limits which the run has reached, as otherwise it would end at once."""
+    run, flags = config.run, ""
+    if run.total_updates and progress.update >= run.total_updates:
+        flags += f" --total-updates {2 * run.total_updates}"
+    if run.total_steps and progress.global_step >= run.total_steps:
+        flags += f" --total-steps {2 * run.total_steps}"
+    if run.time_limit and progress.elapsed_s >= 60 * run.time_limit:
+        flags += f" --time-limit {2 * run.time_limit:g}"
+    return flags

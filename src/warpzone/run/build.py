@@ -6,16 +6,16 @@ import hashlib
 import os
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from warpzone.collect import Collector, Listeners, OverlappedCollector, make_collector
 from warpzone.engine.rom import rom
 from warpzone.envs.vector import MarioVectorEnv
-from warpzone.errors import ConfigError
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
 from warpzone.run.agent import make_policy
@@ -32,6 +32,11 @@ class Parts:
     collector: Collector | OverlappedCollector
     device: torch.device
     threads: int
+
+    def set_stage_weights(self, weights: NDArray[np.float64]) -> None:
+        """How often each stage is drawn for the episodes that begin from now on; on the thread that collects."""
+        for envs in self.envs:
+            envs.set_stage_weights(weights.tolist())
 
     def close(self) -> None:
         """Stop every thread."""
@@ -58,20 +63,12 @@ def rom_digest(config: TrainConfig) -> str:
     return hashlib.sha256(rom(config.stage.rom or None)).hexdigest()
 
 
-def _learner(config: TrainConfig) -> str:
-    """Replay needs gradients of other losses than the native kernels know."""
-    if not config.replay.per:
-        return config.run.learner
-    if config.run.learner == "native":
-        raise ConfigError("The native learner has no replay: use --learner torch with --per.")
-    return "torch"
-
-
 def build_parts(
     config: TrainConfig,
     device: torch.device,
     on_episode: Callable[[dict[str, Any]], None],
     on_step: Callable[[slice, Any], None],
+    say: Callable[[str], None],
 ) -> Parts:
     """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
     seed = config.run.seed
@@ -81,15 +78,24 @@ def build_parts(
     if device.type == "cpu":
         torch.set_num_threads(threads)
     halves = 2 if config.collect.double_buffer else 1
+    # Each half anneals by its own decisions.
+    reward = replace(
+        config.reward, reward_scale_anneal_steps=-(-config.reward.reward_scale_anneal_steps // halves)
+    )
     envs = [
         make_envs(
             config.view, config.collect.num_envs // halves, config.stage.names(), threads=config.stage.env_threads,
-            seed=seed * halves + half, frame_stack=1, autoreset_mode="same_step", reward=config.reward,
+            seed=seed * halves + half, frame_stack=1, autoreset_mode="same_step", reward=reward,
             rom=config.stage.rom or None,
         )
         for half in range(halves)
     ]  # fmt: skip
-    policy = make_policy(config.model, config.view, config.value_heads(), device, _learner(config), threads)
+    took_s = sum(part.construction_s for part in envs)
+    n = config.collect.num_envs
+    say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")
+    # Replay needs gradients of other losses than the native kernels know.
+    kind = "torch" if config.replay.per else config.run.learner
+    policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)
     shared: Any = {
         "adaptive": config.adaptive,
         "total_updates": config.planned_updates(),

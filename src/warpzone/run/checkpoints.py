@@ -218,6 +218,8 @@ class CheckpointKeeper:
 
     def _save(self, state: Tree, meta: CheckpointMeta, names: list[str]) -> list[Path]:
         self._save_index += 1
+        # Also counts if it fails: a full disk is not tried again at every update.
+        self._last_saved_s = self._clock()
         meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
         rate = meta.clear_rate_mean
         # Of equals the later one: it has held the rate for longer.

@@ -10,11 +10,14 @@ from typing import Any, Literal
 import torch
 
 from warpzone.collect.config import CollectConfig
+from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.rewards import RewardConfig
+from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
 from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
+from warpzone.learn.native import why_not_native
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
@@ -31,13 +34,14 @@ class RunConfig:
     """The run itself: where it is kept and when it ends."""
 
     run_name: str = "mario"
-    """Folder below `runs_dir`. A run that exists is resumed."""
+    """Folder below `runs_dir`. A run that exists is resumed, with its own settings where no flag says otherwise."""
     runs_dir: str = "runs"
     """Where runs are kept."""
     fresh: bool = False
     """Start over beside a run of the same name instead of resuming it."""
     resume: str = ""
-    """`latest`, a checkpoint file or another run's name to go on from."""
+    """What to go on from: `latest` of this run, a checkpoint file, another run's name, or `search` for the furthest
+    run with this network and view."""
     preset: Preset = "auto"
     """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
     device: str = "auto"
@@ -115,6 +119,30 @@ class StageConfig:
 
 
 @dataclass(frozen=True)
+class ScriptConfig:
+    """A piece of fixed play before training, which shows that buttons, progress and rewards work together."""
+
+    scripted_sequence: str = ""
+    """Buttons and frames to play, such as 'START:8,RIGHT+B:180'."""
+    scripted_forward_frames: int = 0
+    """So many frames of walking forward, after the sequence if there is one."""
+    probe_forward_actions: bool = False
+    """Try every action and report which one goes furthest."""
+    forward_action_id: int | None = None
+    """Number of the action that walks forward; by default the one the probe finds, or running right."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.scripted_forward_frames <= MAX_FRAMES:
+            raise ConfigError(f"--scripted-forward-frames must be a number from 0 to {MAX_FRAMES}.")
+        if self.scripted_sequence:
+            parse_sequence(self.scripted_sequence)
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self.scripted_sequence or self.scripted_forward_frames or self.probe_forward_actions)
+
+
+@dataclass(frozen=True)
 class WatchConfig:
     """What is recorded of the run while it happens."""
 
@@ -148,6 +176,7 @@ class TrainConfig:
     stage: StageConfig = field(default_factory=StageConfig)
     view: ViewConfig = field(default_factory=ViewConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
+    script: ScriptConfig = field(default_factory=ScriptConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     learn: LearnConfig = field(default_factory=LearnConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
@@ -155,6 +184,28 @@ class TrainConfig:
     collect: CollectConfig = field(default_factory=CollectConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
     checkpoint: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+
+    def check(self) -> None:
+        """Refuse, in a sentence, settings that do not go together."""
+        self.stage.names()
+        recurrent = self.model.recurrent_type != "none"
+        self.learn.decisions_per_minibatch(self.collect.num_envs, self.collect.rollout_steps, recurrent)
+        if self.run.learner == "native":
+            if self.replay.per:
+                raise ConfigError("The native learner has no replay: use --learner torch with --per.")
+            if reason := why_not_native(self.model):
+                raise ConfigError(reason)
+        if self.collect.overlap_collect:
+            if self.run.deterministic:
+                raise ConfigError("--overlap-collect depends on timing: leave it or --deterministic out.")
+            if self.run.checkpoint_envs:
+                raise ConfigError(
+                    "With --overlap-collect the consoles are never at rest: leave --checkpoint-envs out."
+                )
+        forward = self.script.forward_action_id
+        if forward is not None and not 0 <= forward < self.view.num_actions:
+            names = ", ".join(f"{i} {name}" for i, name in enumerate(action_names(self.view.action_type)))
+            raise ConfigError(f"There is no action {forward}: choose one of {names}.")
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -36,6 +36,16 @@ class Curriculum:
         self.played = np.zeros(n, np.int64)
         self.last_played = np.zeros(n, np.int64)
         self.episodes = 0
+        self.mix: NDArray[np.float64] | None = None
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the shares change while the run goes on."""
+        return (self.kind == "progress" or self.mix is not None) and len(self.stages) > 1
+
+    def fix(self, mix: NDArray[np.float64]) -> None:
+        """Draw the stages by these shares from the next episode on, whatever is learned of them."""
+        self.mix = mix
 
     def observe(self, stage: int, cleared: bool, x_max: int) -> None:
         """One episode from the true start of a stage is over."""
@@ -52,8 +62,10 @@ class Curriculum:
         """The probability of each stage."""
         n = len(self.stages)
         uniform = np.full(n, 1.0 / n)
-        if self.kind != "progress" or n == 1:
+        if not self.adapts:
             return uniform
+        if self.mix is not None:
+            return self.mix
         movement = np.abs(self.fast - self.slow)
         staleness = (self.episodes - self.last_played) / max(1, self.episodes)
         score = movement / max(1e-6, movement.max()) + NEED_WEIGHT * (1.0 - self.fast) + staleness

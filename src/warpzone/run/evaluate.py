@@ -54,10 +54,13 @@ def evaluate_stage(
     seed: int,
     threads: int = 0,
     progress: Progress | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
     **options: Any,
-) -> StageResult:
-    """Play `episodes` episodes. Each environment plays a number fixed beforehand, so that short episodes do not
-    count more often than long ones."""
+) -> StageResult | None:
+    """Play `episodes` episodes; None if `should_stop` came true before they were over.
+
+    Each environment plays a number fixed beforehand, so that short episodes do not count more often than long ones.
+    """
     num_envs = min(episodes, MOST_ENVIRONMENTS)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1
@@ -65,7 +68,7 @@ def evaluate_stage(
         view, num_envs, [stage], threads=threads, seed=seed, autoreset_mode="same_step", **options
     )
     try:
-        return _play(agent, envs, stage, quota, greedy, seed, progress)
+        return _play(agent, envs, stage, quota, greedy, seed, progress, should_stop)
     finally:
         envs.close()
 
@@ -78,7 +81,8 @@ def _play(
     greedy: bool,
     seed: int,
     progress: Progress | None,
-) -> StageResult:
+    should_stop: Callable[[], bool],
+) -> StageResult | None:
     total = int(quota.sum())
     agent.begin(envs.num_envs, seed, greedy=greedy)
     observations, _ = envs.reset(seed=seed)
@@ -87,6 +91,8 @@ def _play(
     done_returns: list[float] = []
     x, steps, cleared, ends = [], [], [], []
     while quota.any():
+        if should_stop():
+            return None
         actions, _, _ = agent.act(observations, starts)
         observations, rewards, terminated, truncated, info = envs.step(actions)
         returns += rewards

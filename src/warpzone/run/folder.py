@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from warpzone.errors import ConfigError
+from warpzone.run.agent import from_json
 from warpzone.run.checkpoints import CheckpointKeeper
-from warpzone.run.config import TrainConfig
+from warpzone.run.config import ScriptConfig, TrainConfig
+from warpzone.run.resume import ResumeSource
 from warpzone.run.stopping import StopFlag, stop_on_stall
 from warpzone.watch.durable import write_durably
 from warpzone.watch.episodes import EpisodeLog
@@ -20,6 +23,8 @@ from warpzone.watch.resources import ResourceMonitor
 from warpzone.watch.slow_steps import SlowStepTracer
 from warpzone.watch.tensorboard import open_tensorboard
 from warpzone.watch.weights_and_biases import open_wandb
+
+CONFIG_FILE = "config.json"
 
 
 def run_folder(config: TrainConfig) -> Path:
@@ -33,14 +38,42 @@ def run_folder(config: TrainConfig) -> Path:
     return folder
 
 
+def saved_settings(folder: Path) -> TrainConfig | None:
+    """The settings that a run was last trained with; None where there is no run to go on with."""
+    try:
+        saved = json.loads((folder / CONFIG_FILE).read_text())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(saved, dict) or not any((folder / "checkpoints").glob("*.pt")):
+        return None
+    try:
+        rooms = {
+            room.name: from_json(type(getattr(TrainConfig(), room.name)), saved.get(room.name, {}))
+            for room in dataclasses.fields(TrainConfig)
+        }
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f"{folder / CONFIG_FILE} does not hold settings of a run ({error}): mend it or use --fresh."
+        ) from error
+    settings = TrainConfig(**rooms)
+    return dataclasses.replace(
+        settings,
+        run=dataclasses.replace(settings.run, fresh=False, resume="", dry_run=False),
+        watch=dataclasses.replace(settings.watch, profile=False),
+        script=ScriptConfig(),
+    )
+
+
 class RunFolder:
     """Opens the run's files and closes them in the right order."""
 
-    def __init__(self, config: TrainConfig, stop: StopFlag) -> None:
-        self.path = run_folder(config)
+    def __init__(
+        self, config: TrainConfig, path: Path, stop: StopFlag, source: ResumeSource | None = None
+    ) -> None:
+        self.path = path
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            write_durably(self.path / "config.json", (json.dumps(config.as_dict(), indent=2) + "\n").encode())
+            write_durably(self.path / CONFIG_FILE, (json.dumps(config.as_dict(), indent=2) + "\n").encode())
         except OSError as error:
             raise ConfigError(
                 f"The run folder {self.path} can't be written ({error.strerror or error}): "
@@ -48,8 +81,12 @@ class RunFolder:
             ) from error
         watch = config.watch
         sinks: list[Any] = []
-        if watch.enable_tensorboard and (board := open_tensorboard(self.path / "tensorboard")) is not None:
-            sinks.append(board)
+        if watch.enable_tensorboard:
+            board = open_tensorboard(
+                self.path / "tensorboard", resume_step=source.meta.global_step if source else None
+            )
+            if board is not None:
+                sinks.append(board)
         if watch.wandb_project:
             sinks.append(
                 open_wandb(

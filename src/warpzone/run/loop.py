@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
 from warpzone.run.build import Parts, build_parts, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.curriculum import Curriculum
 from warpzone.run.evaluate import StageResult, evaluate_stage
-from warpzone.run.folder import RunFolder
+from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.meters import EnvironmentMeter
+from warpzone.run.recording import record_episode
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
+from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
-from warpzone.run.state import restore_run, run_state
+from warpzone.run.state import restore_learning, restore_play, run_state, saved_run
 from warpzone.run.stopping import StopFlag
 
 CONFIRMATION_SLACK = 0.02
@@ -60,43 +65,55 @@ class Outcome:
 
 def train(config: TrainConfig, display: Display) -> Outcome:
     """Train until a limit, success or a signal; then leave the run so that it can go on."""
+    config.check()
     device = resolve_device(config)
     digest = rom_digest(config)
     stages = config.stage.names()
+    folder = run_folder(config)
+    # Whatever is refused is refused before anything is written.
+    source = _resume(config, folder, digest)
+    play_scripts(config, display.say)
     progress = Progress()
-    with StopFlag() as stop:
-        run = RunFolder(config, stop)
-        meter = EnvironmentMeter(config.collect.num_envs)
-        curriculum = Curriculum(config.stage.curriculum, stages)
-        began = time.monotonic()
+    meter = EnvironmentMeter(config.collect.num_envs)
+    curriculum = Curriculum(config.stage.curriculum, stages)
+    began = time.monotonic()
+    reason, confirmed = "", {}
 
-        def elapsed() -> float:
-            return progress.elapsed_s + time.monotonic() - began
+    def elapsed() -> float:
+        return progress.elapsed_s + time.monotonic() - began
 
-        def on_episode(record: dict[str, Any]) -> None:
-            curriculum.observe(record["stage"], record["cleared"], record["x_max"])
-            record = {**record, "stage": stages[record["stage"]]}
-            run.episodes.add(
-                record, update=progress.update, global_step=progress.global_step, elapsed_s=elapsed()
-            )
-
-        parts = build_parts(
-            config,
-            device,
-            on_episode,
-            lambda columns, info: meter.observe(columns, info, parts.envs[0].rewards.scale()),
+    def on_episode(record: dict[str, Any]) -> None:
+        curriculum.observe(record["stage"], record["cleared"], record["x_max"])
+        if curriculum.adapts:
+            parts.set_stage_weights(curriculum.weights())
+        record = {**record, "stage": stages[record["stage"]]}
+        run.episodes.add(
+            record, update=progress.update, global_step=progress.global_step, elapsed_s=elapsed()
         )
-        reason, confirmed = "", {}
-        try:
-            parts.collector.start()
-            source = _resume(config, run, digest)
-            if source is not None:
-                display.say(str(source))
-                restore_run(source, parts, run, progress, curriculum, display.say)
-                if source.found_by == "search":
-                    progress.update = progress.global_step = 0
-                    progress.elapsed_s = 0.0
-            clock = _Clock(progress)
+
+    def on_step(columns: slice, info: Any) -> None:
+        meter.observe(columns, info, parts.envs[0].rewards.scale())
+
+    def state(with_consoles: bool) -> dict[str, Any]:
+        return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
+
+    def save_last(between_updates: bool) -> None:
+        _save_last(config, run, parts, progress, digest, state, between_updates, display)
+
+    with (
+        StopFlag() as stop,
+        closing(RunFolder(config, folder, stop, source)) as run,
+        closing(build_parts(config, device, on_episode, on_step, display.say)) as parts,
+    ):
+        saved = saved_run(source) if source is not None else None
+        if source is not None and saved is not None:
+            display.say(str(source))
+            restore_learning(saved, source, parts, run, progress, curriculum, meter, display.say)
+        parts.collector.start()
+        if saved is not None:
+            restore_play(saved, parts, display.say)
+        clock = _Clock(progress)
+        with _saved_however_it_ends(save_last, display):
             while not (reason := _finished(config, progress, elapsed(), stop)):
                 run.heartbeat.beat("collect", update=progress.update)
                 with run.slow_steps.step():
@@ -109,10 +126,6 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                 rates = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
                 progress.clear_rate = rates
                 parts.learner.observe_progress(_progress_signal(run))
-                if config.stage.curriculum == "progress":
-                    weights = curriculum.weights().tolist()
-                    for envs in parts.envs:
-                        envs.set_stage_weights(weights)
                 if run.profiler is not None:
                     run.profiler.step()
                 if progress.update % config.run.log_interval == 0:
@@ -124,55 +137,81 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                     display.update(run.metrics.write(record))
                 if run.checkpoints.due(progress.update):
                     run.heartbeat.beat("checkpoint")
-                    run.checkpoints.save_due(
-                        lambda: run_state(
-                            parts, run, progress, curriculum, elapsed(), config.saves_consoles()
-                        ),
-                        _meta(config, progress, digest),
-                    )
+                    _save_due(config, run, progress, digest, state, display)
+                if config.run.video_interval and progress.update % config.run.video_interval == 0:
+                    run.heartbeat.beat("video")
+                    _film(config, parts, run, stages[0], progress, display)
                 if _worth_confirming(config, progress, rates, stages):
                     run.heartbeat.beat("evaluate")
-                    confirmed = confirm(config, parts, stages, progress, display)
+                    confirmed = confirm(config, parts, stages, progress, display, stop)
                     progress.evaluated_at = progress.update
                     target = config.run.until_clear_rate - CONFIRMATION_SLACK
-                    if all(result.clear_rate >= target for result in confirmed.values()):
+                    if confirmed and all(result.clear_rate >= target for result in confirmed.values()):
                         reason = "the clear rate was reached"
                         break
-        finally:
-            # Whatever happened, what was learned is saved and every thread and file is closed.
-            try:
-                _save_last(config, run, parts, progress, curriculum, elapsed(), digest, display)
-            finally:
-                progress.elapsed_s = elapsed()
-                parts.close()
-                run.close()
+        progress.elapsed_s, began = elapsed(), time.monotonic()
     agent = Agent(parts.learner.policy, config.view, device)
     return Outcome(run.path, progress, reason, stop.exit_code, confirmed, agent)
 
 
+@contextmanager
+def _saved_however_it_ends(save: Callable[[bool], None], display: Display) -> Iterator[None]:
+    """Save `latest` when the block is left: everything after whole updates, what is sound after an error.
+
+    A second Ctrl+C stops at once: what was saved last is what there is.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        try:
+            save(False)
+        except CheckpointError as unsaved:
+            display.say(f"[train][warn] {unsaved}")
+        raise
+    save(True)
+
+
 def confirm(
-    config: TrainConfig, parts: Parts, stages: list[str], progress: Progress, display: Display
+    config: TrainConfig,
+    parts: Parts,
+    stages: list[str],
+    progress: Progress,
+    display: Display,
+    stop: StopFlag,
 ) -> dict[str, StageResult]:
-    """Fresh sampled episodes of every stage with the weights of now."""
+    """Fresh sampled episodes of every stage with the weights of now; none if a stop is asked for meanwhile."""
     agent = Agent(parts.learner.policy, config.view, parts.device)
     results: dict[str, StageResult] = {}
     for stage in stages:
         display.say(f"[train] evaluating {stage} on {config.run.eval_episodes} fresh episodes")
-        results[stage] = evaluate_stage(
+        result = evaluate_stage(
             agent, config.view, stage, episodes=config.run.eval_episodes, greedy=False,
             seed=config.run.seed + 1_000_003 + progress.update, threads=config.stage.env_threads,
-            rom=config.stage.rom or None,
+            rom=config.stage.rom or None, should_stop=lambda: bool(stop),
         )  # fmt: skip
-        display.say(f"[train] {stage}: {results[stage].clear_rate:.1%} cleared")
-        if results[stage].clear_rate < config.run.until_clear_rate - CONFIRMATION_SLACK:
+        if result is None:
+            return {}
+        results[stage] = result
+        display.say(f"[train] {stage}: {result.clear_rate:.1%} cleared")
+        if result.clear_rate < config.run.until_clear_rate - CONFIRMATION_SLACK:
             break
     return results
 
 
-def _resume(config: TrainConfig, run: RunFolder, digest: str) -> ResumeSource | None:
-    if config.run.fresh and not config.run.resume:
+def _resume(config: TrainConfig, folder: Path, digest: str) -> ResumeSource | None:
+    """Where to go on from; a checkpoint that does not fit is refused."""
+    asked = config.run.resume
+    if config.run.fresh and not asked:
         return None
-    source = find_resume(run.path, resume=config.run.resume or None, runs_folder=Path(config.run.runs_dir))
+    searches = asked == "search"
+    source = find_resume(
+        folder,
+        resume=None if searches else asked or None,
+        runs_folder=Path(config.run.runs_dir),
+        matching={"model": asdict(config.model), "view": asdict(config.view)} if searches else None,
+    )
     if source is not None:
         check_fits(source, architecture=config.architecture(), rom_sha256=digest)
     return source
@@ -220,14 +259,28 @@ def _meta(config: TrainConfig, progress: Progress, digest: str) -> CheckpointMet
     )
 
 
+State = Callable[[bool], dict[str, Any]]
+"""Gives all there is to save, with the consoles or without."""
+
+
+def _save_due(
+    config: TrainConfig, run: RunFolder, progress: Progress, digest: str, state: State, display: Display
+) -> None:
+    """Save what the intervals ask for. A disk that is full now may have room at the next turn."""
+    try:
+        run.checkpoints.save_due(lambda: state(config.saves_consoles()), _meta(config, progress, digest))
+    except CheckpointError as error:
+        display.say(f"[train][warn] {error}; training goes on")
+
+
 def _save_last(
     config: TrainConfig,
     run: RunFolder,
     parts: Parts,
     progress: Progress,
-    curriculum: Curriculum,
-    elapsed_s: float,
     digest: str,
+    state: State,
+    between_updates: bool,
     display: Display,
 ) -> None:
     if progress.update == 0:
@@ -237,8 +290,26 @@ def _save_last(
         display.say("[train][warn] the weights are not finite: `latest` is left as it was")
         return
     run.heartbeat.beat("checkpoint")
-    state = run_state(parts, run, progress, curriculum, elapsed_s, config.saves_consoles())
-    run.checkpoints.save_latest(state, _meta(config, progress, digest))
+    # In the middle of an update the consoles are ahead of what is known of them: episodes then begin anew.
+    consoles = between_updates and config.saves_consoles()
+    run.checkpoints.save_latest(state(consoles), _meta(config, progress, digest))
+
+
+def _film(
+    config: TrainConfig, parts: Parts, run: RunFolder, stage: str, progress: Progress, display: Display
+) -> None:
+    """An episode of the policy of now."""
+    agent = Agent(parts.learner.policy, config.view, parts.device)
+    path = run.path / "videos" / f"update_{progress.update:06d}_{stage}.mp4"
+    try:
+        film = record_episode(
+            agent, stage, path, seed=config.run.seed + progress.update, overlay=True, rom=config.stage.rom
+        )
+    except OSError as error:
+        display.say(f"[train][warn] no video: cannot write {path} ({error.strerror or error})")
+        return
+    verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
+    display.say(f"[train] video: {film.path} ({verdict})")
 
 
 class _Clock:

@@ -14,6 +14,8 @@ from warpzone.envs.rewards import TERMS
 STAGNATION_DECISIONS = 100
 """Decisions without new ground after which an environment counts as stagnating."""
 _DEBUG_EVERY_S = 5.0
+_ARRAYS = ("progress", "idle", "x")
+_SUMS = ("steps", "forward", "decisions", "dx", "gain", "scaled", "raw", "max_x")
 
 
 class EnvironmentMeter:
@@ -68,6 +70,19 @@ class EnvironmentMeter:
             print(
                 f"[reward][warn] dx_missed: no environment moved forward in this step, x_pos={x[:8].tolist()}"
             )
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next record goes on from."""
+        return {name: getattr(self, f"_{name}") for name in (*_ARRAYS, *_SUMS, "last")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a run's sums; where each environment stood counts only for as many environments."""
+        for name in _SUMS:
+            setattr(self, f"_{name}", state[name])
+        self._last = dict(state["last"])
+        for name in _ARRAYS:
+            if len(state[name]) == len(self._idle):
+                getattr(self, f"_{name}")[:] = state[name]
 
     def read(self) -> dict[str, Any]:
         """The fields of the metrics, and begin anew."""

@@ -18,6 +18,8 @@ from warpzone.watch.overlay import with_panel
 from warpzone.watch.video import write_video
 
 Frame = NDArray[np.uint8]
+MOST_FRAMES = 60 * 400
+"""The game's clock ends every episode before this."""
 
 
 @dataclass
@@ -41,11 +43,12 @@ def episode_frames(
     seed: int,
     overlay: bool,
     max_frames: int,
+    rom: str = "",
 ) -> Iterator[Frame]:
     """Frames of one episode at 60 a second. The policy still decides once every `frame_skip` of them."""
     envs = make_envs(
         view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
-        stall_limit=view.stall_limit * view.frame_skip, step_limit=0,
+        stall_limit=view.stall_limit * view.frame_skip, step_limit=0, rom=rom or None,
     )  # fmt: skip
     names = action_names(view.action_type)
     try:
@@ -88,7 +91,8 @@ def record_episode(
     seed: int = 0,
     overlay: bool = False,
     scale: int = 2,
-    max_frames: int = 60 * 400,
+    max_frames: int = MOST_FRAMES,
+    rom: str = "",
 ) -> Film:
     """Record one episode to an MP4 or GIF."""
     film = Film()
@@ -101,6 +105,7 @@ def record_episode(
         seed=seed,
         overlay=overlay,
         max_frames=max_frames,
+        rom=rom,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     film.path = write_video(frames, path, scale=scale)
@@ -108,7 +113,15 @@ def record_episode(
 
 
 def record_best(
-    agent: Agent, stage: str, path: Path, *, attempts: int = 8, seed: int = 0, overlay: bool = True
+    agent: Agent,
+    stage: str,
+    path: Path,
+    *,
+    attempts: int = 8,
+    seed: int = 0,
+    overlay: bool = True,
+    scale: int = 2,
+    rom: str = "",
 ) -> Film:
     """Record an episode that clears the stage, if one of the first attempts does; else the one that got furthest."""
     best_seed, best = seed, -1
@@ -122,7 +135,8 @@ def record_best(
             greedy=False,
             seed=seed + attempt,
             overlay=False,
-            max_frames=60 * 400,
+            max_frames=MOST_FRAMES,
+            rom=rom,
         ):
             pass
         if film.x_max > best:
@@ -130,4 +144,6 @@ def record_best(
         if film.cleared:
             best_seed = seed + attempt
             break
-    return record_episode(agent, stage, path, greedy=False, seed=best_seed, overlay=overlay)
+    return record_episode(
+        agent, stage, path, greedy=False, seed=best_seed, overlay=overlay, scale=scale, rom=rom
+    )

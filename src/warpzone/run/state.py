@@ -14,6 +14,7 @@ from warpzone.errors import CheckpointError
 from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.curriculum import Curriculum
+from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.resume import ResumeSource, fit_weights
 
 if TYPE_CHECKING:
@@ -26,17 +27,19 @@ def run_state(
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
+    meter: EnvironmentMeter,
     elapsed_s: float,
     with_consoles: bool,
 ) -> dict[str, Any]:
     """Everything that an exact continuation needs; the consoles themselves only if asked for."""
     return {
         "learner": parts.learner.state_dict(),
-        "collector": parts.collector.state_dict(),
+        "collector": parts.collector.state_dict() if with_consoles else None,
         "envs": [envs.state_dict() for envs in parts.envs] if with_consoles else None,
         "rewards": [envs.rewards.state_dict() for envs in parts.envs],
         "episodes": run.episodes.state_dict(),
         "curriculum": curriculum.state_dict(),
+        "meter": meter.state_dict(),
         "progress": {
             "update": progress.update,
             "global_step": progress.global_step,
@@ -47,28 +50,47 @@ def run_state(
     }
 
 
-def restore_run(
+def saved_run(source: ResumeSource) -> dict[str, Any]:
+    """What `run_state` gave when the checkpoint was written."""
+    state: Any = load_checkpoint(source.path).state
+    if not isinstance(state, dict) or "learner" not in state:
+        raise CheckpointError(f"{source.path} holds no learner: it is not from `warpzone train`.")
+    return state
+
+
+def restore_learning(
+    state: dict[str, Any],
     source: ResumeSource,
     parts: Parts,
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
+    meter: EnvironmentMeter,
     say: Callable[[str], None],
 ) -> None:
-    """Load a checkpoint into a run that has been built but has not begun."""
-    state: Any = load_checkpoint(source.path).state
-    if not isinstance(state, dict) or "learner" not in state:
-        raise CheckpointError(f"{source.path} holds no learner: it is not from `warpzone train`.")
+    """Load what was learned and counted, before the collector starts: its first actions are of these weights."""
     learner = dict(state["learner"])
     fit = fit_weights(learner["policy"], parts.learner.policy.state_dict(), str(source.path))
     for line in fit.report():
-        say(f"[train][warn] {line}")
-    learner["policy"] = fit.weights
+        say(line)
+    learner["policy"] = {**parts.learner.policy.state_dict(), **fit.weights}
     parts.learner.load_state_dict(learner)
     run.episodes.load_state_dict(state["episodes"])
     curriculum.load_state_dict(state["curriculum"])
-    for envs, saved in zip(parts.envs, state["rewards"], strict=False):
-        envs.rewards.load_state_dict(saved)
+    if curriculum.adapts:
+        parts.set_stage_weights(curriculum.weights())
+    if "meter" in state:
+        meter.load_state_dict(state["meter"])
+    decisions = sum(saved["decisions"] for saved in state["rewards"])
+    for envs in parts.envs:
+        envs.rewards.load_state_dict({"decisions": decisions // len(parts.envs)})
+    saved_progress = state["progress"]
+    progress.update, progress.global_step = saved_progress["update"], saved_progress["global_step"]
+    progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
+
+
+def restore_play(state: dict[str, Any], parts: Parts, say: Callable[[str], None]) -> None:
+    """Put the consoles back to where they were, after the collector has started."""
     if _consoles_fit(state, parts):
         for envs, saved in zip(parts.envs, state["envs"], strict=True):
             envs.load_state_dict(saved)
@@ -76,9 +98,6 @@ def restore_run(
     else:
         say("[train] the consoles were not saved or do not fit: episodes begin anew")
     restore_random_state(state["random"])
-    saved_progress = state["progress"]
-    progress.update, progress.global_step = saved_progress["update"], saved_progress["global_step"]
-    progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
 
 
 def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:

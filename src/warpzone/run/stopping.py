@@ -35,7 +35,7 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM)
 
 # Python runs signal handlers on the main thread only, so these two need no lock.
 _commits_open = 0
-_interrupt_waiting = False
+_interrupt_waiting = 0
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def uninterrupted() -> Iterator[None]:
     finally:
         _commits_open -= 1
         if _commits_open == 0 and _interrupt_waiting:
-            _interrupt_waiting = False
-            raise KeyboardInterrupt
+            number, _interrupt_waiting = _interrupt_waiting, 0
+            raise KeyboardInterrupt(number)
 
 
 class StopFlag:
@@ -102,9 +102,9 @@ class StopFlag:
             return
         _say(f"[train][warn] interrupted again ({name}): stopping now")
         if _commits_open:
-            _interrupt_waiting = True
+            _interrupt_waiting = number
         else:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
 
 
 def stop_on_stall(stop: StopFlag) -> Callable[[int], None]:

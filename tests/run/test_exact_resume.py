@@ -1,0 +1,83 @@
+"""A run that was stopped and resumed is the run that was never stopped, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .small_runs import Quiet, differences, lasting_state, measured, small_run
+
+REPLAY = ("--per", "--per-checkpoint", "--per-capacity", "512", "--per-batch-size", "32")
+KINDS: dict[str, tuple[str, ...]] = {
+    "native": ("--learner", "native"),
+    "torch": ("--learner", "torch"),
+    "torch with replay": ("--learner", "torch", *REPLAY),
+    "replay sampled every other update": ("--learner", "torch", *REPLAY, "--per-sample-interval", "2"),
+    "gru": ("--recurrent-type", "gru"),
+    "gru with replay": ("--recurrent-type", "gru", *REPLAY),
+    "lstm": ("--recurrent-type", "lstm"),
+    "transformer": ("--recurrent-type", "transformer"),
+    "double-buffered": ("--double-buffer",),
+    "normalised, several stages": (
+        *("--stages", "1-1,1-2,4-1", "--normalise-values", "--normalise-rewards", "--curriculum", "progress"),
+        *("--adaptive-entropy", "--adaptive-lr", "--adaptive-window", "2", "--adaptive-cooldown", "1"),
+    ),
+    "annealed rewards, sticky buttons": (
+        *("--reward-scale-final", "0.2", "--reward-scale-anneal-steps", "500", "--sticky", "0.25"),
+        *("--reward-score-weight", "0.1", "--max-pool", "--step-limit", "20"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stopping_and_resuming_changes_nothing(kind: str, tmp_path: Path) -> None:
+    # A record of every second update: what was summed up before the stop must be in the record after it.
+    flags = ("--deterministic", "--step-limit", "30", "--log-interval", "2", *KINDS[kind])
+    small_run(tmp_path, "--run-name", "whole", "--total-updates", "6", *flags)
+    for updates in ("3", "6"):
+        halves = small_run(tmp_path, "--run-name", "halves", "--total-updates", updates, *flags)
+        assert halves.progress.update == int(updates)
+
+    whole, resumed = tmp_path / "whole", tmp_path / "halves"
+    assert [record["update"] for record in measured(whole)] == [2, 4, 6]
+    assert measured(resumed) == measured(whole)
+    assert differences(lasting_state(resumed), lasting_state(whole)) == []
+
+
+@pytest.mark.parametrize("learner", ["native", "torch"])
+def test_the_same_seed_gives_the_same_run_twice_and_another_seed_another(
+    learner: str, tmp_path: Path
+) -> None:
+    flags = ("--deterministic", "--total-updates", "4", "--learner", learner, "--step-limit", "30")
+    for name, seed in (("a", "5"), ("b", "5"), ("c", "6")):
+        small_run(tmp_path, "--run-name", name, "--seed", seed, *flags)
+    assert measured(tmp_path / "a") == measured(tmp_path / "b")
+    assert differences(lasting_state(tmp_path / "a"), lasting_state(tmp_path / "b")) == []
+    assert measured(tmp_path / "a") != measured(tmp_path / "c")
+
+
+def test_without_the_consoles_a_run_goes_on_from_new_episodes(tmp_path: Path) -> None:
+    flags = ("--run-name", "a", "--checkpoint-envs", "False")
+    small_run(tmp_path, *flags, "--total-updates", "2")
+    display = Quiet()
+    outcome = small_run(tmp_path, *flags, "--total-updates", "4", display=display)
+    assert any("episodes begin anew" in line for line in display.lines)
+    assert outcome.progress.update == 4
+    assert [record["update"] for record in measured(tmp_path / "a")] == [1, 2, 3, 4]
+
+
+def test_more_environments_than_before_keep_what_was_learned(tmp_path: Path) -> None:
+    first = small_run(tmp_path, "--total-updates", "2")
+    second = small_run(tmp_path, "--total-updates", "3", "--num-envs", "12")
+    assert second.progress.global_step == first.progress.global_step + 12 * 16
+
+
+def test_an_overlapped_run_resumes_with_the_weights_it_had(tmp_path: Path) -> None:
+    flags = ("--overlap-collect", "--num-envs", "8")
+    small_run(tmp_path, "--total-updates", "3", *flags)
+    display = Quiet()
+    small_run(tmp_path, "--total-updates", "6", *flags, display=display)
+    assert [record["update"] for record in display.records] == [4, 5, 6]
+    # Actions of weights from before the resume would lag by as many updates as the run is old.
+    assert all(0 <= record["policy_lag"] <= 1 for record in display.records)
