@@ -1,0 +1,1 @@
+"""Environments on other emulators than ours, behind the same vector interface, telemetry and rewards."""

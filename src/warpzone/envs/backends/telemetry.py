@@ -1,0 +1,121 @@
+"""What the RAM of Super Mario Bros means, in Python: the same fields as the engine's (native/smb/memory.hpp)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ram = NDArray[np.uint8]
+ROOMS = 16
+_BOWSER, _FLAGPOLE = 0x2D, 0x31
+
+
+class End(IntEnum):
+    """Why an episode ended; the numbers of `warpzone.envs.vector.ENDS`."""
+
+    NONE = 0
+    DEATH = 1
+    FLAG = 2
+    AXE = 3
+    TIME_UP = 4
+    GAME_OVER = 5
+    WARP = 6
+    STALLED = 7
+    STEP_LIMIT = 8
+
+
+def digits(ram: Ram, address: int, count: int) -> int:
+    """A number that the game keeps one decimal digit a byte."""
+    value = 0
+    for byte in ram[address : address + count].tolist():
+        value = value * 10 + byte
+    return value
+
+
+def time_left(ram: Ram) -> int:
+    return digits(ram, 0x07F8, 3)
+
+
+def dying(ram: Ram) -> bool:
+    return bool(ram[0x000E] == 0x0B or ram[0x00B5] > 1)
+
+
+def world_over(ram: Ram) -> bool:
+    return bool(ram[0x0770] == 2)
+
+
+def stage_over(ram: Ram) -> bool:
+    """Sliding down the flagpole, or past Bowser; a vine looks the same but for the enemy beside it."""
+    if any(enemy in (_BOWSER, _FLAGPOLE) for enemy in ram[0x0016:0x001B].tolist()):
+        return bool(ram[0x001D] == 3)
+    return False
+
+
+def flag_get(ram: Ram) -> bool:
+    return world_over(ram) or stage_over(ram)
+
+
+def episode_end(ram: Ram, stage: tuple[int, int]) -> End:
+    """Whether and why the episode is over; stage (0, 0) is the whole game."""
+    if stage == (0, 0):
+        return End.GAME_OVER if ram[0x075A] == 0xFF else End.NONE
+    if dying(ram) or ram[0x000E] == 0x06:
+        return End.TIME_UP if time_left(ram) == 0 else End.DEATH
+    if world_over(ram):
+        return End.AXE
+    if stage_over(ram):
+        return End.FLAG
+    if (int(ram[0x075F]) + 1, int(ram[0x075C]) + 1) != stage:
+        return End.WARP
+    return End.NONE
+
+
+def room(ram: Ram) -> tuple[int, int, int, int]:
+    """The room the player is in, so that a position is compared only with positions in the same one."""
+    return int(ram[0x075F]), int(ram[0x075C]), int(ram[0x0760]), int(ram[0x0750])
+
+
+def decode(ram: Ram) -> dict[str, int]:
+    """The fields that are read from RAM alone; `x_pos` is not among them."""
+    pixel_y = int(ram[0x03B8])
+    return {
+        "y_pos": (510 if ram[0x00B5] < 1 else 255) - pixel_y,
+        "time": time_left(ram),
+        "score": digits(ram, 0x07DE, 6),
+        "coins": digits(ram, 0x07ED, 2),
+        "life": int(ram[0x075A]),
+        "world": int(ram[0x075F]) + 1,
+        "stage": int(ram[0x075C]) + 1,
+        "area": int(ram[0x0760]) + 1,
+        "status": int(ram[0x0756]),
+        "player_state": int(ram[0x000E]),
+        "y_viewport": int(ram[0x00B5]),
+        "loop_command": int(ram[0x0745]),
+        "loop_parts_right": int(ram[0x06D9]),
+        "loop_parts_passed": int(ram[0x06DA]),
+    }
+
+
+class Journey:
+    """Progress through the rooms of an episode. Ground counts once: going back and coming again earns nothing."""
+
+    def __init__(self) -> None:
+        self.furthest: dict[Sequence[int], int] = {}
+        self.progress = 0
+        self.x_max = 0
+        self.since_progress = 0
+
+    def look(self, here: Sequence[int], x: int) -> None:
+        self.x_max = max(self.x_max, x)
+        if here not in self.furthest:
+            if len(self.furthest) == ROOMS:
+                return
+            self.furthest[here] = x
+            self.since_progress = 0
+        elif x > self.furthest[here]:
+            self.progress += x - self.furthest[here]
+            self.furthest[here] = x
+            self.since_progress = 0
