@@ -1,0 +1,223 @@
+"""Stability trials of the environments as subprocesses with time limits, and what they came to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from warpzone.envs.backends.trial import TrialSettings
+from warpzone.errors import ConfigError
+
+REPORT = "env_stability_report.jsonl"
+
+
+@dataclass(frozen=True)
+class TrialsConfig:
+    """Make, reset, step and close environments again and again, each time within a limit."""
+
+    trials: int = 20
+    """How many trials."""
+    num_envs: int = 8
+    """Environments in each."""
+    timeout: float = 180.0
+    """Seconds one trial may take before it counts as failed and is killed."""
+    prewarm_count: int = 0
+    """nes-py: environments made in the parent before the workers start (0, 1, or more for every stage)."""
+    backend: Literal["native", "nes-py"] = "nes-py"
+    """What the environments run on."""
+    start_method: Literal["auto", "fork", "forkserver", "spawn"] = "auto"
+    """nes-py async: how workers are started."""
+    trials_per_process: int = 1
+    """Trials one subprocess makes in a row; 1 measures the import of everything each time."""
+    report: str = REPORT
+    """File the results are appended to, one JSON line a trial."""
+    reports_dir: str = "reports"
+    """Where the diagnostics of failed trials are kept."""
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "num_envs", "trials_per_process"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
+        if self.timeout <= 0:
+            raise ConfigError("--timeout must be positive.")
+
+
+def run_trials(mode: str, config: TrialsConfig, console: Console) -> int:
+    """Run them and append the results; the number of failures."""
+    failures = 0
+    for first in range(0, config.trials, config.trials_per_process):
+        count = min(config.trials_per_process, config.trials - first)
+        for offset, record in enumerate(_process_trials(mode, config, first, count)):
+            with open(config.report, "a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            failures += not record["success"]
+            verdict = "[green]ok[/]" if record["success"] else f"[red]{record['error']}[/]"
+            console.print(
+                f"trial {first + offset + 1}/{config.trials} {config.backend} {mode} "
+                f"x{config.num_envs}: {record['total_s']:.2f} s {verdict}",
+                highlight=False,
+            )
+    return failures
+
+
+def _process_trials(mode: str, config: TrialsConfig, first: int, count: int) -> Iterator[dict[str, Any]]:
+    """The records of `count` trials in one subprocess; after a failure the rest get a new one."""
+    settings = TrialSettings(
+        backend=config.backend, mode=mode, num_envs=config.num_envs, prewarm_count=config.prewarm_count,
+        start_method=config.start_method,
+    )  # fmt: skip
+    done = 0
+    while done < count:
+        with tempfile.TemporaryDirectory(prefix="warpzone_trial_") as folder:
+            rest = replace(settings, seed=first + done, repeats=count - done, diagnostics=folder)
+            for record in _watch(rest, config):
+                done += 1
+                if not record["success"]:
+                    record["diagnostics"] = _keep(Path(folder), record, config)
+                yield record
+
+
+def _watch(settings: TrialSettings, config: TrialsConfig) -> Iterator[dict[str, Any]]:
+    """Read a subprocess's results, each within the limit; ends after the first failure."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warpzone.envs.backends.trial", json.dumps(asdict(settings))],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    lines: queue.Queue[str | None] = queue.Queue()
+    errors: list[str] = []
+    readers = [
+        threading.Thread(target=_pump, args=(process.stdout, lines.put), daemon=True),
+        threading.Thread(target=_pump, args=(process.stderr, _appender(errors)), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
+    try:
+        for repeat in range(settings.repeats):
+            began = time.monotonic()
+            record: dict[str, Any] = {
+                "timestamp": time.time(), "backend": settings.backend, "mode": settings.mode,
+                "num_envs": settings.num_envs, "seed": settings.seed + repeat, "timeout_s": config.timeout,
+                "prewarm_count": settings.prewarm_count, "success": False,
+            }  # fmt: skip
+            try:
+                line = lines.get(timeout=config.timeout)
+            except queue.Empty:
+                yield record | {"error": "timeout", "total_s": time.monotonic() - began, "log": errors[-20:]}
+                return
+            if line is None:
+                readers[1].join(1.0)
+                said = [text for text in errors if text.strip()]
+                reason = said[-1].strip() if said else f"exit status {process.wait()}"
+                yield record | {"error": reason, "total_s": time.monotonic() - began, "log": errors[-20:]}
+                return
+            yield record | {"success": True, "total_s": time.monotonic() - began, **json.loads(line)}
+    finally:
+        _end(process)
+
+
+def _pump(pipe: IO[str], put: Any) -> None:
+    for line in pipe:
+        put(line)
+    put(None)
+
+
+def _appender(to: list[str]) -> Any:
+    return lambda line: to.append(line.rstrip("\n")) if line is not None else None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a trial and every worker it started: they are a session of their own."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _keep(folder: Path, record: dict[str, Any], config: TrialsConfig) -> str:
+    """Copy a failed trial's diagnostics to where they last."""
+    kept = Path(config.reports_dir) / f"{record['mode']}_diag_{int(record['timestamp'])}"
+    kept = kept / f"seed_{record['seed']}_n{record['num_envs']}"
+    shutil.copytree(folder, kept, dirs_exist_ok=True)
+    (kept / "trial.json").write_text(json.dumps(record, indent=2), encoding="utf-8")
+    return str(kept)
+
+
+def read_report(path: str) -> list[dict[str, Any]]:
+    """The records of all trials so far."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.strip()]
+    except FileNotFoundError:
+        raise ConfigError(f"There is no report at {path}: run `warpzone doctor sync` first.") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"The report {path} is damaged: {error}.") from error
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` of the values are (nearest rank)."""
+    ordered = sorted(values)
+    rank = max(1, -(-len(ordered) * percent // 100))
+    return ordered[int(rank) - 1]
+
+
+def summarise(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each backend, mode and number of environments."""
+    groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault((record["backend"], record["mode"], record["num_envs"]), []).append(record)
+    rows = []
+    for (backend, mode, num_envs), group in sorted(groups.items()):
+        good = [record for record in group if record["success"]]
+        row: dict[str, Any] = {
+            "backend": backend, "mode": mode, "num_envs": num_envs, "trials": len(group), "success": len(good),
+            "success_rate": len(good) / len(group),
+        }  # fmt: skip
+        for part in ("construct_s", "reset_s", "step_s", "close_s", "total_s"):
+            values = [record[part] for record in good if part in record]
+            for percent in (50, 90, 99):
+                row[f"{part}_p{percent}"] = percentile(values, percent) if values else None
+        errors = [record["error"] for record in group if not record["success"]]
+        row["errors"] = {error: errors.count(error) for error in sorted(set(errors))}
+        rows.append(row)
+    return rows
+
+
+def print_report(rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """Totals, success rate and times (50/90/99 % of trials took at most so many seconds)."""
+    table = Table(title="Stability trials; seconds as p50 / p90 / p99")
+    for column in ("backend", "mode", "envs", "trials", "success", "construct", "reset", "step", "total"):
+        table.add_column(column)
+    for row in rows:
+        times = [
+            " / ".join(
+                "-" if row[f"{part}_p{p}"] is None else f"{row[f'{part}_p{p}']:.3g}" for p in (50, 90, 99)
+            )
+            for part in ("construct_s", "reset_s", "step_s", "total_s")
+        ]
+        table.add_row(
+            row["backend"], row["mode"], str(row["num_envs"]), str(row["trials"]), f"{row['success_rate']:.1%}",
+            *times,
+        )  # fmt: skip
+    console.print(table)
+    for row in rows:
+        for error, count in row["errors"].items():
+            console.print(f"{row['backend']} {row['mode']}: {count} x {error}", markup=False, highlight=False)
