@@ -18,6 +18,7 @@ COMMANDS = {
     "checkpoints": "list, inspect, repair and prune checkpoints",
     "export": "write a run's metrics as Parquet or CSV",
     "info": "print versions, ROM, processor and GPU, for bug reports",
+    "doctor": "check the installation, and that environments are stable",
 }
 
 
