@@ -159,6 +159,7 @@ inline u8 read_ppu(Console& k, u16 addr, i64 cycle) {
         case 7:
             sync_ppu(k, k.timing.dots_at_access(cycle));
             ppu::drop_hit_forecast(m.ppu);
+            ppu::keep_pipeline(m.ppu, k.cart, k.timing);
             return read_vram(k);
         default: return decayed_bus(m);
     }
@@ -175,6 +176,7 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
         ppu::drop_forecast(p);
     else if (reg == 0 || reg >= 5)
         ppu::drop_hit_forecast(p);
+    if (reg >= 6 || (reg == 0 && ((p.ctrl ^ value) & ppu::kBackgroundTable))) ppu::keep_pipeline(p, k.cart, k.timing);
     switch (reg) {
         case 0: {
             const bool was_high = p.vblank && (p.ctrl & ppu::kNmiEnable);
