@@ -13,12 +13,13 @@ COMMANDS = {
     "train": "train an agent",
     "eval": "measure how well an agent plays",
     "record": "film an agent",
+    "watch": "follow runs live in the browser",
     "report": "show one or several runs as a page",
     "bench": "measure speed: env, train, overlap, replay",
     "checkpoints": "list, inspect, repair and prune checkpoints",
     "export": "write a run's metrics as Parquet or CSV",
-    "info": "print versions, ROM, processor and GPU, for bug reports",
     "doctor": "check the installation, and that environments are stable",
+    "info": "print versions, ROM, processor and GPU, for bug reports",
 }
 
 

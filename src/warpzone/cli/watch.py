@@ -15,7 +15,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.panel.guard import is_loopback
 
-NICENESS = 10
+NICENESS = 5
 MOST_FRAME_BYTES = 16 << 10
 
 
@@ -86,6 +86,8 @@ def listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host.strip("[]"), port))
+        # A browser that is quicker than we are waits instead of being refused.
+        listening.listen(128)
     except OSError as error:
         listening.close()
         raise ConfigError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -15,9 +15,11 @@ from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
 from warpzone.run.build import Parts, build_parts, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
+from warpzone.run.control import Control, Steered
 from warpzone.run.curriculum import Curriculum
 from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.folder import RunFolder, run_folder
+from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.recording import record_episode
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
@@ -30,14 +32,6 @@ CONFIRMATION_SLACK = 0.02
 """Fresh episodes may clear this much less often than asked: 128 of them scatter by about 2 %."""
 EPISODES_FOR_RATE = 100
 """A stage's clear rate counts once so many episodes are in its window."""
-
-
-class Display(Protocol):
-    """Whoever shows the run to a person."""
-
-    def update(self, record: dict[str, Any]) -> None: ...
-
-    def say(self, line: str) -> None: ...
 
 
 @dataclass
@@ -70,6 +64,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     digest = rom_digest(config)
     stages = config.stage.names()
     folder = run_folder(config)
+    display = LoggedDisplay(display, folder)
     # Whatever is refused is refused before anything is written.
     source = _resume(config, folder, digest)
     play_scripts(config, display.say)
@@ -97,6 +92,9 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     def state(with_consoles: bool) -> dict[str, Any]:
         return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
 
+    def save_now() -> None:
+        save_last(between_updates=True)
+
     def save_last(between_updates: bool) -> None:
         _save_last(config, run, parts, progress, digest, state, between_updates, display)
 
@@ -113,8 +111,12 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         if saved is not None:
             restore_play(saved, parts, display.say)
         clock = _Clock(progress)
-        with _saved_however_it_ends(save_last, display):
+        steered = Steered(parts, curriculum, stop, run.heartbeat, save_now, display.say)
+        with closing(Control(run.path, steered)) as control, _saved_however_it_ends(save_last, display):
             while not (reason := _finished(config, progress, elapsed(), stop)):
+                began += control.obey(progress.update)
+                if stop:
+                    continue
                 run.heartbeat.beat("collect", update=progress.update)
                 with run.slow_steps.step():
                     rollout = parts.collector.collect()

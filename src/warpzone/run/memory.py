@@ -10,7 +10,8 @@ import torch
 
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
-from warpzone.run.loop import Display, Outcome, train
+from warpzone.run.log import Display
+from warpzone.run.loop import Outcome, train
 
 SMALLEST_ROLLOUT = 8
 SMALLEST_ENVS = 8

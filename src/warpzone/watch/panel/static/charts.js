@@ -5,9 +5,9 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 export const short = (value) => {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size >= 1e9) return (value / 1e9).toPrecision(3) + "G";
-  if (size >= 1e6) return (value / 1e6).toPrecision(3) + "M";
-  if (size >= 1e4) return (value / 1e3).toPrecision(3) + "k";
+  if (size >= 1e9) return Number((value / 1e9).toPrecision(3)) + "G";
+  if (size >= 1e6) return Number((value / 1e6).toPrecision(3)) + "M";
+  if (size >= 1e4) return Number((value / 1e3).toPrecision(3)) + "k";
   if (size >= 100 || value === Math.round(value)) return String(Math.round(value));
   if (size >= 1) return value.toFixed(2);
   if (size >= 0.001 || size === 0) return String(Number(value.toPrecision(3)));
@@ -86,7 +86,7 @@ export class Chart {
     }
     if (x0 > x1) return null;
     if (x0 === x1) x1 = x0 + 1;
-    if (y1 - y0 < 1e-12) { y0 -= Math.abs(y0) * 0.1 || 0.5; y1 += Math.abs(y1) * 0.1 || 0.5; }
+    if (y1 - y0 < 1e-12) { y1 += Math.abs(y1) * 0.1 || 0.5; if (this.low === null) y0 -= Math.abs(y0) * 0.1 || 0.5; }
     if (this.low === null) y0 -= (y1 - y0) * 0.04;
     if (this.high === null) y1 += (y1 - y0) * 0.04;
     return [x0, x1, y0, y1];
