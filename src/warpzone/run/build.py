@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from warpzone.collect import Collector, Listeners, OverlappedCollector, make_collector
 from warpzone.engine.rom import rom
+from warpzone.envs.backends.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
@@ -22,12 +23,14 @@ from warpzone.run.agent import make_policy
 from warpzone.run.config import TrainConfig
 from warpzone.run.evaluate import make_envs
 
+Vector = MarioVectorEnv | BackendVectorEnv
+
 
 @dataclass
 class Parts:
     """What learns and what it learns from."""
 
-    envs: list[MarioVectorEnv]
+    envs: list[Vector]
     learner: Learner
     collector: Collector | OverlappedCollector
     device: torch.device
@@ -63,6 +66,43 @@ def rom_digest(config: TrainConfig) -> str:
     return hashlib.sha256(rom(config.stage.rom or None)).hexdigest()
 
 
+def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
+    """The environments a run learns from: one vector, or two halves that take turns."""
+    halves = 2 if config.collect.double_buffer else 1
+    each, stages, rom_path = config.collect.num_envs // halves, config.stage.names(), config.stage.rom or None
+    seeds = [config.run.seed * halves + half for half in range(halves)]
+    # Each half anneals by its own decisions.
+    reward = replace(
+        config.reward, reward_scale_anneal_steps=-(-config.reward.reward_scale_anneal_steps // halves)
+    )
+    if config.backend.backend == "nes-py":
+        view = replace(config.view, frame_stack=1)
+        return [
+            BackendVectorEnv(
+                each,
+                stages,
+                view=view,
+                backend=config.backend,
+                reward=reward,
+                seed=seed,
+                rom=rom_path,
+                say=say,
+            )
+            for seed in seeds
+        ]
+    envs = [
+        make_envs(
+            config.view, each, stages, threads=config.stage.env_threads, seed=seed, frame_stack=1,
+            autoreset_mode="same_step", reward=reward, rom=rom_path,
+        )
+        for seed in seeds
+    ]  # fmt: skip
+    took_s = sum(part.construction_s for part in envs)
+    n = config.collect.num_envs
+    say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")
+    return [*envs]
+
+
 def build_parts(
     config: TrainConfig,
     device: torch.device,
@@ -77,22 +117,7 @@ def build_parts(
     threads = config.run.torch_threads or cores()
     if device.type == "cpu":
         torch.set_num_threads(threads)
-    halves = 2 if config.collect.double_buffer else 1
-    # Each half anneals by its own decisions.
-    reward = replace(
-        config.reward, reward_scale_anneal_steps=-(-config.reward.reward_scale_anneal_steps // halves)
-    )
-    envs = [
-        make_envs(
-            config.view, config.collect.num_envs // halves, config.stage.names(), threads=config.stage.env_threads,
-            seed=seed * halves + half, frame_stack=1, autoreset_mode="same_step", reward=reward,
-            rom=config.stage.rom or None,
-        )
-        for half in range(halves)
-    ]  # fmt: skip
-    took_s = sum(part.construction_s for part in envs)
-    n = config.collect.num_envs
-    say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")
+    envs = build_envs(config, say)
     # Replay needs gradients of other losses than the native kernels know.
     kind = "torch" if config.replay.per else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)

@@ -11,6 +11,7 @@ import torch
 
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
+from warpzone.envs.backends.config import BackendConfig
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
@@ -174,6 +175,7 @@ class TrainConfig:
 
     run: RunConfig = field(default_factory=RunConfig)
     stage: StageConfig = field(default_factory=StageConfig)
+    backend: BackendConfig = field(default_factory=BackendConfig)
     view: ViewConfig = field(default_factory=ViewConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)
     script: ScriptConfig = field(default_factory=ScriptConfig)
@@ -202,6 +204,8 @@ class TrainConfig:
                 raise ConfigError(
                     "With --overlap-collect the consoles are never at rest: leave --checkpoint-envs out."
                 )
+        if self.backend.backend != "native" and self.run.checkpoint_envs:
+            raise ConfigError("Consoles of nes-py can't be saved: leave --checkpoint-envs out.")
         forward = self.script.forward_action_id
         if forward is not None and not 0 <= forward < self.view.num_actions:
             names = ", ".join(f"{i} {name}" for i, name in enumerate(action_names(self.view.action_type)))
@@ -237,6 +241,7 @@ class TrainConfig:
         return (
             self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES
             and not self.collect.overlap_collect
+            and self.backend.backend == "native"
         )
 
 

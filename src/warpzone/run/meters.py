@@ -25,6 +25,7 @@ class EnvironmentMeter:
         self._progress = np.full(num_envs, -1, np.int64)
         self._idle = np.zeros(num_envs, np.int64)
         self._x = np.zeros(num_envs, np.int64)
+        self._parse_fail = np.zeros(num_envs, np.int64)
         self._debug = os.environ.get("MARIO_SHAPING_DEBUG") == "1"
         self._last_debug_s = 0.0
         self._last: dict[str, float | None] = {}
@@ -49,6 +50,8 @@ class EnvironmentMeter:
             idle[ended] = 0
         self._progress[columns] = np.asarray(info["progress"])
         self._x[columns] = x
+        if "parse_fail" in info:
+            self._parse_fail[columns] = info["parse_fail"]
         self._steps += 1
         self._decisions += len(dx)
         self._forward += int((dx > 0).sum())
@@ -95,7 +98,7 @@ class EnvironmentMeter:
             "env_positive_dx_ratio": self._forward / decisions,
             "env_shaping_raw_sum": self._raw,
             "env_shaping_scaled_sum": self._scaled,
-            "env_shaping_parse_fail": 0,
+            "env_shaping_parse_fail": int(self._parse_fail.sum()),
             "stagnation_envs": int((self._idle >= STAGNATION_DECISIONS).sum()),
             **self._last,
         }

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from warpzone.collect import OverlappedCollector
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
@@ -103,6 +104,8 @@ def restore_play(state: dict[str, Any], parts: Parts, say: Callable[[str], None]
 def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
     saved = state["envs"]
     if saved is None or isinstance(parts.collector, OverlappedCollector):
+        return False
+    if not all(isinstance(envs, MarioVectorEnv) for envs in parts.envs):
         return False
     return [len(one["consoles"]) for one in saved] == [envs.num_envs for envs in parts.envs]
 

@@ -49,9 +49,9 @@ class BackendConfig:
     """Where workers log the stages of their start; by default a new folder below the temporary one."""
     enable_ram_x_parse: bool = True
     """Read the x position from RAM where a backend gives none."""
-    ram_x_high_addr: int = 0x006D
-    """Address of its high byte."""
-    ram_x_low_addr: int = 0x0086
+    ram_x_high_addr: str = "0x006D"
+    """Address of its high byte, in hexadecimal or decimal."""
+    ram_x_low_addr: str = "0x0086"
     """Address of its low byte."""
     ram_x_failure_limit: int = 50
     """Failures to read it after which the fallback is switched off with one warning."""
@@ -66,13 +66,26 @@ class BackendConfig:
             raise ConfigError("--env-step-timeout must be positive.")
         if self.ram_x_failure_limit < 1:
             raise ConfigError("--ram-x-failure-limit must be at least 1.")
-        for name in ("ram_x_high_addr", "ram_x_low_addr"):
-            if not 0 <= getattr(self, name) < RAM_BYTES:
-                raise ConfigError(f"--{name.replace('_', '-')} is an address below {RAM_BYTES:#x}.")
+        self.ram_x_addresses()
 
     @property
     def uses_workers(self) -> bool:
         return self.async_env and not self.force_sync
+
+    def ram_x_addresses(self) -> tuple[int, int]:
+        """Where the high and the low byte of the x position are."""
+        addresses = []
+        for name in ("ram_x_high_addr", "ram_x_low_addr"):
+            text = str(getattr(self, name))
+            try:
+                address = int(text, 0)
+            except ValueError:
+                address = -1
+            if not 0 <= address < RAM_BYTES:
+                flag = f"--{name.replace('_', '-')}"
+                raise ConfigError(f"{flag} is an address below {RAM_BYTES:#x}, not {text!r}.")
+            addresses.append(address)
+        return addresses[0], addresses[1]
 
     def reset_timeout_s(self, num_envs: int) -> float:
         """Seconds a worker has for its start, and for a reset."""

@@ -22,7 +22,7 @@ class PositionReader:
     def __init__(self, config: BackendConfig) -> None:
         self.parses_ram = config.enable_ram_x_parse
         self.failures = 0
-        self._high, self._low = config.ram_x_high_addr, config.ram_x_low_addr
+        self._high, self._low = config.ram_x_addresses()
         self._limit = config.ram_x_failure_limit
         self._last = 0
 
