@@ -92,7 +92,7 @@ def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
         ]
     envs = [
         make_envs(
-            config.view, each, stages, threads=config.stage.env_threads, seed=seed, frame_stack=1,
+            config.view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
             autoreset_mode="same_step", reward=reward, rom=rom_path,
         )
         for seed in seeds
@@ -101,6 +101,14 @@ def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
     n = config.collect.num_envs
     say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")
     return [*envs]
+
+
+def emulation_threads(config: TrainConfig) -> int:
+    """Where the caller works while consoles run, it needs a core to itself: sharing one holds everybody up."""
+    if config.stage.env_threads:
+        return config.stage.env_threads
+    beside = config.collect.overlap_collect or config.collect.double_buffer
+    return cores() - 1 if beside and cores() > 2 else cores()
 
 
 def build_parts(

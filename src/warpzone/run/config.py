@@ -259,7 +259,7 @@ CPU = TrainConfig(
         epochs=4,
         gae_lambda=0.95,
         normalise_rewards=False,
-        max_grad_norm=0.5,
+        max_grad_norm=5.0,
     ),
     collect=CollectConfig(num_envs=64, rollout_steps=32),
 )
@@ -267,20 +267,24 @@ CPU = TrainConfig(
 
 GPU = TrainConfig(
     run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
-    view=ViewConfig(size=(84, 84), noop_max=30, stall_limit=300, action_type="simple"),
+    view=ViewConfig(
+        size=(84, 84), observation="red", crop_hud=True, noop_max=30, stall_limit=300, action_type="simple"
+    ),
     model=ModelConfig(encoder="nature"),
     learn=LearnConfig(
-        learning_rate=5e-4,
+        algo="appo",
+        learning_rate=1e-3,
         lr_final_fraction=0.1,
         anneal_updates=200,
-        minibatch_size=8192,
+        minibatch_size=4096,
         epochs=4,
         gae_lambda=0.95,
         normalise_rewards=False,
     ),
-    collect=CollectConfig(num_envs=1024, rollout_steps=32, double_buffer=True),
+    collect=CollectConfig(num_envs=1024, rollout_steps=32, overlap_collect=True),
 )
-"""One data-centre GPU with a Nature network at full resolution, and as many cores as there are for emulation."""
+"""One data-centre GPU and its cores: a Nature network learns while the next rollout is collected, one update behind,
+which V-trace corrects."""
 
 PRESETS = {"cpu": CPU, "gpu": GPU}
 _GPU_SIZED = ("nature", "impala", "strided")
