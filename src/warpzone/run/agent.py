@@ -20,6 +20,7 @@ from warpzone.model.policy import Policy, build_policy
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.resume import best_checkpoint, fit_weights
 from warpzone.run.sidecar import CheckpointMeta
+from warpzone.run.weights_file import SUFFIX, load_weights
 
 T = TypeVar("T")
 
@@ -77,24 +78,27 @@ def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: int = 1) -> Agent:
-    """The agent of a checkpoint file, or of a run's best one."""
+    """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint."""
     path = resolve_checkpoint(checkpoint, runs_dir)
-    loaded = load_checkpoint(path)
-    config = loaded.meta.config
+    if path.suffix == SUFFIX:
+        weights, meta = load_weights(path)
+    else:
+        loaded: Any = load_checkpoint(path)
+        weights, meta = loaded.state["learner"]["policy"], loaded.meta
+    config = meta.config
     if "view" not in config or "model" not in config:
         raise CheckpointError(
             f"{path} does not say how its agent sees the game: it is not from `warpzone train`."
         )
     view, model = from_json(ViewConfig, config["view"]), from_json(ModelConfig, config["model"])
-    heads = int(loaded.meta.architecture.get("value_heads", 1))
+    heads = int(meta.architecture.get("value_heads", 1))
     policy = make_policy(model, view, heads, device, "auto", threads)
-    state: Any = loaded.state
-    fit = fit_weights(state["learner"]["policy"], policy.state_dict(), str(path))
+    fit = fit_weights(weights, policy.state_dict(), str(path))
     if not fit.is_complete:
         raise CheckpointError(f"{path} does not fit its own description: {'; '.join(fit.report())}.")
     policy.load_state_dict(fit.weights)
     policy.requires_grad_(False)
-    return Agent(policy, view, device, loaded.meta)
+    return Agent(policy, view, device, meta)
 
 
 def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:
