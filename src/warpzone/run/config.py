@@ -61,7 +61,7 @@ class RunConfig:
     """Stop after so many minutes of training; 0: no limit."""
     until_clear_rate: float = 0.0
     """Stop when fresh sampled episodes of every stage clear at this rate; 0: never."""
-    eval_episodes: int = 128
+    eval_episodes: int = 256
     """Fresh episodes for each stage in that evaluation."""
     log_interval: int = 5
     """Updates between two records of the metrics."""

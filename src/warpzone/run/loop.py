@@ -29,7 +29,7 @@ from warpzone.run.state import restore_learning, restore_play, run_state, saved_
 from warpzone.run.stopping import StopFlag
 
 CONFIRMATION_SLACK = 0.02
-"""Fresh episodes may clear this much less often than asked: 128 of them scatter by about 2 %."""
+"""Fresh episodes may clear this much less often than asked: 256 of them scatter by about 1.5 %."""
 EPISODES_FOR_RATE = 100
 """A stage's clear rate counts once so many episodes are in its window."""
 
@@ -100,8 +100,9 @@ def train(config: TrainConfig, display: Display) -> Outcome:
 
     with (
         StopFlag() as stop,
-        closing(RunFolder(config, folder, stop, source)) as run,
         closing(build_parts(config, device, on_episode, on_step, display.say)) as parts,
+        closing(RunFolder(config, folder, stop, source)) as run,
+        closing(parts.collector),
     ):
         saved = saved_run(source) if source is not None else None
         if source is not None and saved is not None:
