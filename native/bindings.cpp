@@ -254,6 +254,12 @@ NB_MODULE(_native, m) {
                      throw PoolError("Give one weight for each stage, not all of them zero.");
                  p.set_stage_weights(w);
              })
+        .def("add_stage",
+             [](Pool& p, int world, int stage) {
+                 check_idle(p);
+                 nb::gil_scoped_release release;
+                 return p.add_stage({world, stage});
+             })
         .def("queue_start",
              [](Pool& p, int i, const nb::bytes& b) {
                  check_index(p, i);

@@ -23,6 +23,15 @@ void Pool::set_stage_weights(std::vector<double> weights) {
     cumulative_ = std::move(weights);
 }
 
+int Pool::add_stage(smb::Stage stage) {
+    const auto found = std::find(config_.stages.begin(), config_.stages.end(), stage);
+    if (found != config_.stages.end()) return static_cast<int>(found - config_.stages.begin());
+    starts_.push_back(smb::prepare(*cartridge_, stage, config_.region, config_.lost_levels));
+    config_.stages.push_back(stage);
+    cumulative_.push_back(cumulative_.back());
+    return static_cast<int>(config_.stages.size()) - 1;
+}
+
 void Pool::queue_start(int index, std::vector<u8> snapshot) {
     queued_[static_cast<std::size_t>(index)] = std::move(snapshot);
 }

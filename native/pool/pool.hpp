@@ -52,6 +52,8 @@ class Pool {
 
     /// How likely each stage is to be drawn for the next episodes.
     void set_stage_weights(std::vector<double> weights);
+    /// Makes another stage available, with weight zero; its index. One that is there already keeps its own.
+    int add_stage(smb::Stage stage);
     /// The next episode of this environment begins from the snapshot.
     void queue_start(int index, std::vector<u8> snapshot);
 

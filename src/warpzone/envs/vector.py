@@ -20,7 +20,7 @@ from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
-from warpzone.envs.rewards import RewardConfig, RewardShaper
+from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
 from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.errors import ConfigError
 
@@ -185,7 +185,11 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._now = buffers
         self._before = self._telemetry(buffers)
         self._fresh = np.zeros(self.num_envs, np.bool_)
-        return buffers.observations, self._info(self._before)
+        info = self._info(self._before)
+        nothing = np.zeros(self.num_envs, np.float32)
+        info["reward_terms"] = dict.fromkeys(TERMS, nothing)
+        info["dx"] = np.zeros(self.num_envs, np.int32)
+        return buffers.observations, info
 
     def step(
         self, actions: NDArray[np.int64]
@@ -253,12 +257,11 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         return out
 
     def set_stage(self, stage: str) -> None:
-        """Let all later episodes be of this stage, one of the vector's."""
+        """Let all later episodes be of this stage. One that the vector did not have becomes the last of its stages."""
+        world, number = parse_stage(stage, lost_levels=self.lost_levels)
         if stage not in self.stage_names:
-            raise ConfigError(
-                f"Stage {stage!r} is not among this environment's stages ({', '.join(self.stage_names)}): "
-                "name it in stages when making the environment."
-            )
+            self._engine().add_stage(world, number)
+            self.stage_names.append(stage)
         self.set_stage_weights([float(name == stage) for name in self.stage_names])
 
     def set_stage_weights(self, weights: Sequence[float]) -> None:
