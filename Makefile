@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup train test lint format bench sanitize native-test clean help
+.PHONY: setup train test lint format bench sanitize native-test docs bundle clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -45,6 +45,14 @@ sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan
 	cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
 	cmake --build build/sanitize -j2
 	WARPZONE_ROM=$$($(BIN)/python -m warpzone.engine.rom) ctest --test-dir build/sanitize --output-on-failure
+
+docs: setup ## the documentation as a website in site/; any warning is an error
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+TARGET ?= current
+bundle: setup ## all wheels for an install without internet in bundle/ (TARGET=manylinux_2_28_x86_64 for another machine)
+	$(BIN)/python bundle.py --target $(TARGET)
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist
