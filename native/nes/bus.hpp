@@ -33,7 +33,8 @@ inline void update_nmi(Machine& m, const Timing& t, i64 cycle, bool was_high) {
     if (!(p.ctrl & ppu::kNmiEnable)) {
         m.nmi_sample = kNever;
     } else if (p.vblank) {
-        if (!was_high) m.nmi_sample = cycle;
+        // The flag may fall again before the line is sampled.
+        if (!was_high) m.nmi_sample = t.dots_at_end(cycle) <= ppu::clear_dot(p, t) ? cycle : kNever;
     } else {
         const i64 rise = ppu::vblank_dot(p);
         m.nmi_sample = p.done <= rise && !p.vblank_lost ? t.cycle_of_dot(rise) : kNever;
