@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_run_twice_and_another_seed_another(
 
 
 def test_without_the_consoles_a_run_goes_on_from_new_episodes(tmp_path: Path) -> None:
-    flags = ("--run-name", "a", "--checkpoint-envs", "False")
+    flags = ("--run-name", "a", "--no-checkpoint-envs")
     small_run(tmp_path, *flags, "--total-updates", "2")
     display = Quiet()
     outcome = small_run(tmp_path, *flags, "--total-updates", "4", display=display)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
@@ -17,6 +16,7 @@ from warpzone.cli.flags import parse
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.agent import evaluation_view, load_agent
+from warpzone.run.config import named_device
 from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.stopping import EXIT_OK
 
@@ -61,8 +61,8 @@ class EvalConfig:
 
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
-    config = parse(EvalConfig(), argv, "warpzone eval", EvalConfig.__doc__ or "", {})
-    agent = load_agent(config.checkpoint, config.runs_dir, torch.device(config.device))
+    config = parse(EvalConfig(), argv, "warpzone eval", EvalConfig.__doc__ or "")
+    agent = load_agent(config.checkpoint, config.runs_dir, named_device(config.device))
     assert agent.meta is not None
     trained = agent.meta.config.get("stage", {})
     names = config.stages or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"

@@ -50,7 +50,7 @@ class RecordConfig:
 
 def run(argv: list[str]) -> int:
     """Parse and film; the exit code."""
-    config = parse(RecordConfig(), argv, "warpzone record", RecordConfig.__doc__ or "", {})
+    config = parse(RecordConfig(), argv, "warpzone record", RecordConfig.__doc__ or "")
     agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"))
     assert agent.meta is not None
     trained = agent.meta.config.get("stage", {})

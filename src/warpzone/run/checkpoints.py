@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from warpzone.errors import CheckpointError
+from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.checkpoint_format import Tree, read_tree, write_tree
 from warpzone.run.sidecar import (
     MAX_SIDECAR_BYTES,
@@ -58,6 +58,11 @@ class CheckpointPolicy:
     """Save a numbered checkpoint every so many updates; 0 for never."""
     keep: int = 5
     """Numbered checkpoints kept; older ones are deleted. 0 keeps all."""
+
+    def __post_init__(self) -> None:
+        for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
 
 
 def save_checkpoint(

@@ -25,8 +25,8 @@ from warpzone.model.config import ModelConfig
 from warpzone.run.checkpoints import CheckpointPolicy
 
 Preset = Literal["auto", "cpu", "gpu"]
-LARGEST_SAVED_CONSOLES = 64 << 20
-"""Bytes. Consoles go into checkpoints by default up to this size."""
+LARGEST_SAVED_CONSOLES = 256 << 20
+"""Bytes. Consoles go into checkpoints up to this size."""
 BYTES_PER_CONSOLE = 16 << 10
 
 
@@ -67,8 +67,8 @@ class RunConfig:
     """Updates between two records of the metrics."""
     torch_threads: int = 0
     """Threads torch computes with; 0 decides by the machine."""
-    checkpoint_envs: bool | None = None
-    """Save the consoles themselves, so that a resumed run goes on in mid-episode; by default when they are small."""
+    checkpoint_envs: bool = True
+    """Save the consoles themselves unless they are large, so that a resumed run goes on in mid-episode."""
     record_video: bool = True
     """Record an episode of the best policy at the end."""
     video_interval: int = 0
@@ -168,6 +168,14 @@ class WatchConfig:
     plain: bool = False
     """Print lines instead of the live display."""
 
+    def __post_init__(self) -> None:
+        for name in ("heartbeat_timeout", "slow_step_trace_threshold"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
+        for name in ("slow_step_trace_window", "monitor_interval"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"--{name.replace('_', '-')} must be more than 0 seconds.")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -197,15 +205,8 @@ class TrainConfig:
                 raise ConfigError("The native learner has no replay: use --learner torch with --per.")
             if reason := why_not_native(self.model):
                 raise ConfigError(reason)
-        if self.collect.overlap_collect:
-            if self.run.deterministic:
-                raise ConfigError("--overlap-collect depends on timing: leave it or --deterministic out.")
-            if self.run.checkpoint_envs:
-                raise ConfigError(
-                    "With --overlap-collect the consoles are never at rest: leave --checkpoint-envs out."
-                )
-        if self.backend.backend != "native" and self.run.checkpoint_envs:
-            raise ConfigError("Consoles of nes-py can't be saved: leave --checkpoint-envs out.")
+        if self.collect.overlap_collect and self.run.deterministic:
+            raise ConfigError("--overlap-collect depends on timing: leave it or --deterministic out.")
         forward = self.script.forward_action_id
         if forward is not None and not 0 <= forward < self.view.num_actions:
             names = ", ".join(f"{i} {name}" for i, name in enumerate(action_names(self.view.action_type)))
@@ -236,13 +237,10 @@ class TrainConfig:
         return min(limits) if limits else 0
 
     def saves_consoles(self) -> bool:
-        if self.run.checkpoint_envs is not None:
-            return self.run.checkpoint_envs
-        return (
-            self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES
-            and not self.collect.overlap_collect
-            and self.backend.backend == "native"
-        )
+        """Whether checkpoints hold the consoles; those of nes-py can't be saved, nor any that never rest."""
+        small = self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES
+        at_rest = not self.collect.overlap_collect and self.backend.backend == "native"
+        return self.run.checkpoint_envs and small and at_rest
 
 
 CPU = TrainConfig(
@@ -314,6 +312,11 @@ def resolve_device(config: TrainConfig) -> torch.device:
             )
         print("[train] no CUDA device: training on the CPU")
         return torch.device("cpu")
+    return named_device(wanted)
+
+
+def named_device(wanted: str) -> torch.device:
+    """The device of a name, if this machine has it."""
     try:
         device = torch.device(wanted)
     except RuntimeError as error:

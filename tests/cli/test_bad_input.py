@@ -1,0 +1,106 @@
+"""Whatever is wrong is said in one sentence with status 2, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpzone.cli.main import main
+
+SMALL = ["--preset", "cpu", "--device", "cpu", "--total-updates", "1", "--no-record-video"]
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "a stage that does not exist": (["--stage", "7"], "There is no stage '1-7'"),
+    "a stage name that does not exist": (["--stages", "1-1,9-9"], "There is no stage '9-9'"),
+    "a span past the last stage": (["--world", "8", "--stage-span", "9"], "does not fit"),
+    "zero environments": (["--num-envs", "0"], "num_envs must be at least 1"),
+    "an odd number of environments in two halves": (["--num-envs", "7", "--double-buffer"], "even number"),
+    "a batch that does not divide": (["--minibatch-size", "100"], "does not divide"),
+    "a missing ROM": (["--rom", "/nowhere/smb.nes"], "There is no ROM at /nowhere/smb.nes"),
+    "a name that is a path": (["--run-name", "../up"], "use a plain folder name"),
+    "a device that is not there": (["--device", "cuda:77"], "CUDA"),
+    "a device of another kind": (["--device", "tpu"], "Unknown device 'tpu'"),
+    "replay without gradients for it": (["--learner", "native", "--per"], "has no replay"),
+    "memory without gradients for it": (["--learner", "native", "--recurrent-type", "gru"], "no memory"),
+    "timing in a deterministic run": (["--deterministic", "--overlap-collect"], "depends on timing"),
+    "a script of unknown buttons": (["--scripted-sequence", "FIRE:8"], "Unknown button 'FIRE'"),
+    "a script without frames": (["--scripted-sequence", "RIGHT"], "BUTTONS:FRAMES"),
+    "an action that does not exist": (["--forward-action-id", "7"], "There is no action 7"),
+    "a rate above one": (["--until-clear-rate", "95"], "a rate from 0 to 1"),
+    "a negative limit": (["--total-updates", "-1"], "can't be negative"),
+    "no checkpoint to resume": (["--resume", "latest"], "has no sound checkpoint"),
+    "a run to resume that is not there": (["--resume", "nowhere"], "no such checkpoint, run or folder"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_train_refuses(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags, sentence = REFUSED[what]
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SMALL, *flags]) == 2
+    said = capsys.readouterr().err.strip()
+    assert sentence in said
+    assert said.startswith("warpzone: ")
+    assert "\n" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_preset_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--preset", "tpu"]) == 2
+    assert capsys.readouterr().err == "warpzone: Unknown preset 'tpu': choose auto, cpu or gpu.\n"
+
+
+def test_a_file_that_is_no_rom_leaves_no_run_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("game.nes").write_bytes(b"no cartridge")
+    with pytest.warns(UserWarning, match="not a known dump"):
+        assert main(["train", *SMALL, "--rom", "game.nes"]) == 2
+    assert capsys.readouterr().err.startswith("warpzone: The ROM")
+    assert not Path("runs").exists()
+
+
+def test_a_run_folder_that_cannot_be_written_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Permissions do not hold root back; a regular file in the way holds back everyone.
+    (tmp_path / "file").touch()
+    assert main(["train", *SMALL, "--runs-dir", str(tmp_path / "file" / "runs")]) == 2
+    said = capsys.readouterr().err
+    assert "can't be written" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["eval", "--checkpoint", "nowhere"], "There is no checkpoint or run 'nowhere'"),
+        (["eval", "--episodes", "0"], "--episodes must be at least 1"),
+        (["eval", "--mode", "drunk"], "Unknown mode 'drunk'"),
+        (["record", "--checkpoint", "nowhere"], "There is no checkpoint or run 'nowhere'"),
+        (["record", "--out", "film.avi"], "--out must end in .mp4 or .gif"),
+        (["report", "nowhere"], "nowhere is not a run"),
+        (["report"], "name at least one run"),
+        (["export", "nowhere"], "nowhere is not a run"),
+        (["checkpoints", "inspect", "nowhere.pt"], "nowhere.pt does not exist"),
+        (["bench", "nowhere"], "There is no benchmark 'nowhere'"),
+        (["nowhere"], "there is no command 'nowhere'"),
+    ],
+)
+def test_the_other_commands_refuse(
+    argv: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(argv) == 2
+    said = capsys.readouterr().err.strip()
+    assert sentence in said
+    assert "\n" not in said
+    assert list(tmp_path.iterdir()) == []
