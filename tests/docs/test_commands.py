@@ -1,0 +1,104 @@
+"""Every command in the README and in the documentation is run: whole if it is short, else dry or with small limits."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.run.small_runs import small_run
+from warpzone.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+ELSEWHERE = {"pip", "ssh", "jq", "docker", "source", "git"}
+"""Tools that are not ours: their lines are not run."""
+SMALLER = {
+    "train": ["--dry-run"],
+    "watch": ["--dry-run"],
+    "play": ["--dry-run"],
+    "sweep": ["--dry-run"],
+    "eval": ["--episodes", "2"],
+}
+
+
+def blocks(page: Path, *kinds: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text()) if kind in kinds]
+
+
+def commands() -> list[tuple[str, str]]:
+    found = []
+    for page in PAGES:
+        for text in blocks(page, "bash", "sh"):
+            lines = [line.partition(" #")[0].strip() for line in text.replace("\\\n", " ").splitlines()]
+            found += [(page.name, line) for line in lines if line and not line.startswith("#")]
+    return list(dict.fromkeys(found))
+
+
+def smaller(words: list[str]) -> list[str]:
+    """The words of a warpzone command with limits that make it short."""
+    if words[:1] == ["doctor"] and len(words) > 1 and words[1] in ("sync", "async"):
+        return [*words, "--trials", "1"]
+    if {"-h", "--help", "--dry-run"} & set(words):
+        return words
+    return [*words, *SMALLER.get(words[0], [])]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run called mario, as a reader has after the first command."""
+    folder = tmp_path_factory.mktemp("reader")
+    small_run(folder / "runs", "--run-name", "mario", "--total-updates", "2", "--stall-limit", "20")
+    return folder
+
+
+def test_there_are_commands_on_the_pages_that_need_them() -> None:
+    pages = {page for page, _ in commands()}
+    assert {"README.md", "README.zh-CN.md", "index.md", "live-page.md", "checkpoints.md"} <= pages
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_a_command_on_a_page_works(
+    page: str, line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = shlex.split(line)
+    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+        name, _, value = words.pop(0).partition("=")
+        monkeypatch.setenv(name, value)
+    tool = Path(words[0]).name
+    if tool in ELSEWHERE:
+        pytest.skip(f"{tool} is not ours")
+    if tool == "make":
+        done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return
+    if tool == "python":
+        assert (ROOT / words[1]).is_file()
+        return
+    assert tool == "warpzone", f"{page}: who runs {line!r}?"
+    assert words[1] in COMMANDS
+    monkeypatch.chdir(workplace)
+    try:
+        status = main(smaller(words[1:]))
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    allowed = (0, 1) if words[1] == "doctor" or "--check" in words else (0,)
+    assert status in allowed, capfd.readouterr().err
+
+
+@pytest.mark.parametrize("page", [page.name for page in PAGES])
+def test_the_python_on_a_page_works(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / page if page.startswith("README") else ROOT / "docs" / page
+    monkeypatch.chdir(workplace)
+    for number, text in enumerate(blocks(path, "python")):
+        exec(compile(text, f"{page}[{number}]", "exec"), {})
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

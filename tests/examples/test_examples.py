@@ -1,0 +1,56 @@
+"""The examples run, in seconds, and do what they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_example(name: str, *arguments: str, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_custom_reward(tmp_path: Path) -> None:
+    out = run_example("custom_reward.py", "--decisions", "20", cwd=tmp_path)
+    assert float(out.rsplit(maxsplit=1)[1]) > 0
+
+
+def test_custom_network(tmp_path: Path) -> None:
+    out = run_example("custom_network.py", "--updates", "2", cwd=tmp_path)
+    assert [line.split(":")[0] for line in out.splitlines()] == ["update 1", "update 2"]
+
+
+def test_stable_baselines3(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    assert run_example("stable_baselines3.py", "--steps", "128", cwd=tmp_path).startswith("trained for 128")
+
+
+def test_random_agent_video(tmp_path: Path) -> None:
+    run_example("random_agent_video.py", "random.mp4", "--decisions", "5", cwd=tmp_path)
+    assert (tmp_path / "random.mp4").stat().st_size > 1000
+
+
+def test_the_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cell by cell, as a kernel would."""
+    notebook = json.loads((EXAMPLES / "first_look.ipynb").read_text())
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            exec(compile("".join(cell["source"]), "first_look.ipynb", "exec"), names)
+    assert "x: [" in capsys.readouterr().out
+    assert names["before"] == names["again"]
