@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO on our environment.
 
 pip install stable-baselines3
-python examples/stable_baselines3.py --steps 256
+python examples/stable_baselines3_ppo.py --steps 256
 """
 
 from __future__ import annotations
