@@ -12,6 +12,7 @@ BENCHMARKS = {
     "train": "training against Stable-Baselines3 PPO, same network and reuse",
     "overlap": "collecting beside learning against taking turns, as a matrix",
     "replay": "the replay's sampler: how exact and how fast it draws",
+    "backends": "the native engine, nes-py and nes-py in workers: make, reset, step",
 }
 
 
