@@ -167,7 +167,6 @@ class Workers:
         ]
         self._workers: list[_Worker | None] = [None] * num_envs
         self._weights: Sequence[float] | None = None
-        self._asked: list[int] = []
         self.replaced = 0
 
     @property

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -29,7 +28,6 @@ from warpzone.errors import ConfigError
 Info = dict[str, Any]
 Result = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
 _STATUS = np.array(["small", "tall", "fireball"])
-_ROW = {name: row for row, name in enumerate(FIELDS)}
 _DEATHS = (1, 4, 5)
 
 
@@ -75,6 +73,7 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         self.rewards = RewardShaper(reward or RewardConfig(), num_envs)
         self.workers_lost = 0
         self._say = say
+        self._mode_asked = "async" if self.backend.uses_workers else "sync"
         self._seed, self._seeded = seed, False
         self._factory = factory or NesPyFactory(self.stage_names[0], rom)
         self._settings = EpisodeSettings(self.view, tuple(self.stage_names), self.backend)
@@ -144,8 +143,10 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         return self._result(outcomes)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the workers and the emulators."""
+        """End the workers and the emulators; logs in a folder of our own stay only if something went wrong."""
         self._crew.close()
+        if not self.backend.env_diagnostics_dir and self.mode == self._mode_asked and not self.workers_lost:
+            shutil.rmtree(self.diagnostics, ignore_errors=True)
 
     # ---- beyond Gymnasium ----
 
@@ -219,19 +220,29 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
             raise ConfigError(f"Give one seed, or one for each of the {self.num_envs} environments.")
         return [(s or 0) & 0xFFFFFFFFFFFFFFFF for s in seed]
 
-    def _begin(self, indices: Sequence[int], seeds: Sequence[int | None]) -> None:
-        """Reset these environments; one whose worker is lost meanwhile is reset once more on the new one."""
-        attempts = self.backend.env_retries + 1
-        for _ in range(attempts):
-            outcomes = self._crew.reset(indices, seeds)
-            lost = [at for at, outcome in enumerate(outcomes) if outcome is None]
+    def _begin(self, indices: Sequence[int], seeds: Sequence[int | None]) -> bool:
+        """Reset these environments, on new workers where theirs are lost; true if it came to resetting all of them."""
+        began_all = False
+        for _ in range(self.backend.env_retries + 2):
+            try:
+                outcomes = self._crew.reset(indices, seeds)
+            except BackendError as error:
+                self._go_on_here(error)
+                began_all, indices = True, range(self.num_envs)
+                seeds = self._new_seeds(indices)
+                continue
             for i, outcome in zip(indices, outcomes, strict=True):
                 if outcome is not None:
                     self._keep(i, outcome)
+            lost = [at for at, outcome in enumerate(outcomes) if outcome is None]
             if not lost:
-                return
+                return began_all
             indices, seeds = [indices[at] for at in lost], [seeds[at] for at in lost]
-        raise BackendError(f"Environment {indices[0]} was lost at every one of {attempts} resets.")
+        raise BackendError(f"Environment {indices[0]} was lost at every reset.")
+
+    def _new_seeds(self, indices: Sequence[int]) -> list[int | None]:
+        """Other streams than those that lost workers began with: their episodes need not come again."""
+        return [self._seed + 0x9E3779B97F4A7C15 * (self.workers_lost + i + 1) for i in indices]
 
     def _keep(self, i: int, outcome: Outcome) -> None:
         self._observations[i] = outcome.observation
@@ -262,13 +273,13 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
             self._keep(i, outcome)
             final = outcome.final_telemetry
             ended[:, i] = outcome.telemetry if final is None else final
-            if outcome.final_observation is not None:
-                final_observations[i] = outcome.final_observation
+            last = outcome.observation if outcome.final_observation is None else outcome.final_observation
+            final_observations[i] = last
         if lost.any():
             self.workers_lost += int(lost.sum())
             where = np.flatnonzero(lost).tolist()
-            # Another stream than the one the lost worker began with: its episodes need not come again.
-            self._begin(where, [self._seed + 0x9E3779B9 * (self.workers_lost + i) for i in where])
+            if self._begin(where, self._new_seeds(where)):
+                truncated |= ~terminated
         done = terminated | truncated
         end_fields = self._fields(ended)
         died = np.isin(end_fields["end"], _DEATHS) & done
@@ -298,14 +309,3 @@ def prewarm(factory: ConsoleFactory, stages: Sequence[str], backend: BackendConf
     finally:
         console.close()
     say(f"[env] prewarmed {', '.join(warmed)} ({time.perf_counter() - began:.2f} s)")
-
-
-def remove_diagnostics(envs: BackendVectorEnv) -> None:
-    """Remove the logs of starts that went well."""
-    for path in Path(envs.diagnostics).glob("worker_*"):
-        try:
-            path.unlink()
-        except OSError as error:
-            warnings.warn(
-                f"[env][warn] {path} can't be removed: {error.strerror}", RuntimeWarning, stacklevel=2
-            )
