@@ -16,10 +16,12 @@ COMMANDS = {
     "watch": "follow runs live in the browser",
     "report": "show one or several runs as a page",
     "bench": "measure speed: env, train, overlap, replay",
+    "sweep": "search for better settings with Optuna",
     "checkpoints": "list, inspect, repair and prune checkpoints",
     "export": "write a run's metrics as Parquet or CSV",
     "doctor": "check the installation, and that environments are stable",
     "info": "print versions, ROM, processor and GPU, for bug reports",
+    "completion": "print a completion script for bash, zsh or fish",
 }
 
 

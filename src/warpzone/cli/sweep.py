@@ -1,0 +1,157 @@
+"""`warpzone sweep`: search for better settings with Optuna."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from warpzone.cli.train import settings
+from warpzone.errors import ConfigError
+from warpzone.run.config import TrainConfig
+from warpzone.run.search import SPACE, Cut, Referee, drawn, parse_names, run_trial
+from warpzone.run.stopping import EXIT_OK
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train with many settings for a short time each, cut off those that clear less, and say what mattered.
+
+    What follows `--` is for `warpzone train`: `warpzone sweep --trials 40 -- --stages 1-2 --total-updates 200`.
+    """
+
+    name: str = "sweep"
+    """The study's name, and the first part of its runs' names."""
+    trials: int = 20
+    """Trials to add to the study."""
+    search: str = ""
+    """Settings to search, such as 'learning_rate,gamma'; by default all that can be."""
+    runs_dir: Path = Path("runs")
+    """Where the trials' runs and the study are kept."""
+    prune_every: int = 20
+    """Updates between two looks at whether a trial is worth finishing."""
+    seed: int = 0
+    """Of the draws."""
+    plots: bool = True
+    """Draw importance and parallel coordinates at the end."""
+    dry_run: bool = False
+    """Print what would be searched and do nothing."""
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.prune_every < 1:
+            raise ConfigError("--trials and --prune-every must be at least 1.")
+
+
+def run(argv: list[str]) -> int:
+    """Parse and search; the exit code."""
+    own, rest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
+    config = tyro.cli(Config, args=own, prog="warpzone sweep")
+    names = parse_names(config.search)
+    base = settings(
+        ["--total-updates", "100", *rest, "--run-name", config.name, "--runs-dir", str(config.runs_dir)]
+    )
+    if config.dry_run:
+        space = {name: [SPACE[name].scale, *SPACE[name].values] for name in names}
+        print(json.dumps({"study": config.name, "trials": config.trials, "search": space}, indent=2))
+        return EXIT_OK
+    try:
+        import optuna
+    except ImportError:
+        raise ConfigError("warpzone sweep needs Optuna: pip install 'warpzone[sweep]'.") from None
+    config.runs_dir.mkdir(parents=True, exist_ok=True)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(
+        study_name=config.name,
+        storage=f"sqlite:///{(config.runs_dir / f'{config.name}.db').resolve()}",
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=config.seed),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        load_if_exists=True,
+    )
+    console = Console()
+    console.print(f"[train] study {config.name}: {len(study.trials)} trials so far", markup=False)
+    for _ in range(config.trials):
+        one_trial(study, base, names, config.prune_every, console)
+    console.print(best_table(study))
+    if config.plots:
+        for path in draw(study, config.runs_dir / f"{config.name}_plots"):
+            console.print(f"[train] wrote {path}", markup=False, soft_wrap=True)
+    return EXIT_OK
+
+
+def one_trial(study: Any, base: TrainConfig, names: tuple[str, ...], every: int, console: Console) -> None:
+    """Ask for settings, train with them, tell the study how well that went."""
+    import optuna
+
+    trial = study.ask()
+    values = drawn(trial, names)
+
+    def report(score: float, update: int) -> bool:
+        trial.report(score, update)
+        return not trial.should_prune()
+
+    referee = Referee(report, every)
+    try:
+        score, _ = run_trial(base, trial.number, values, referee)
+        study.tell(trial, score)
+        verdict = f"{score:.3f}"
+    except Cut:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        verdict = f"cut off at {referee.score:.3f}"
+    except BaseException:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        raise
+    shown = " ".join(f"{name}={_short(value)}" for name, value in values.items())
+    console.print(f"[train] trial {trial.number}: {verdict} {shown}", markup=False, soft_wrap=True)
+    sys.stdout.flush()
+
+
+def best_table(study: Any) -> Table:
+    finished = [t for t in study.trials if t.value is not None]
+    best = sorted(finished, key=lambda t: -t.value)[:5]
+    table = Table("trial", "score", "settings", title=f"{study.study_name}: the best of {len(study.trials)}")
+    for trial in best:
+        shown = " ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
+        table.add_row(str(trial.number), f"{trial.value:.3f}", shown)
+    return table
+
+
+def draw(study: Any, folder: Path) -> list[Path]:
+    """Importance of the settings and parallel coordinates as PNG; none with fewer than two finished trials."""
+    import warnings
+
+    import matplotlib
+
+    matplotlib.use("agg")
+    import optuna.visualization.matplotlib as plots
+
+    if sum(trial.value is not None for trial in study.trials) < 2:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    kinds: dict[str, Any] = {
+        "importance": plots.plot_param_importances,
+        "parallel": plots.plot_parallel_coordinate,
+    }
+    for name, plot in kinds.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                figure = plot(study).get_figure()
+            except (RuntimeError, ValueError, ImportError):
+                # All scores alike, or no scikit-learn: then there is no importance to show.
+                continue
+        path = folder / f"{name}.png"
+        figure.savefig(path, dpi=110, bbox_inches="tight")
+        written.append(path)
+    return written
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
