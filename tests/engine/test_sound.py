@@ -1,0 +1,424 @@
+"""What a program sees of the sound unit: length counters, the frame counter, its interrupt, and their timing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.assembler import delay, play
+
+SETUP = """
+    ldx #$ff
+    txs
+    sei
+    lda #$40
+    sta $4017
+    lda #$01
+    sta $4015
+    lda #$10
+    sta $4000
+    lda #$7f
+    sta $4001
+    lda #$ff
+    sta $4002
+"""
+# The counter restarts on the unit's own half-rate clock: find the half on which a write acts a cycle sooner.
+SYNC = """
+    lda #$40
+    sta $4017
+    lda #$00
+    sta $4017
+    {wait}
+    lda $4015
+    and #$40
+    bne {label}
+{label}: lda #$40
+    sta $4017
+"""
+
+
+def sync(label: str = "aligned") -> str:
+    return SYNC.format(wait=delay(29827), label=label)
+
+
+def status_after(
+    mode: int, cycles: int, *, length: int | None = None, between: str = "", spent: int = 0
+) -> int:
+    """$4015 as read `cycles` cycles behind a write of `mode` to $4017 that acted without an extra cycle."""
+    load = f"lda #{length}\n sta $4003" if length is not None else ""
+    m = play(
+        f"""
+    reset: {SETUP}
+        {sync()}
+        {load}
+        lda #{mode}
+        sta $4017
+        {between}
+        {delay(cycles - 4 - spent)}
+        lda $4015
+        sta $10
+    done: jmp done"""
+    )
+    return int(m.ram[0x10])
+
+
+def test_the_frame_interrupt_flag_is_set_29831_cycles_behind_the_write() -> None:
+    assert status_after(0, 29830) & 0x40 == 0
+    assert status_after(0, 29831) & 0x40 == 0x40
+
+
+@pytest.mark.parametrize("mode", [0x40, 0x80, 0xC0])
+def test_other_modes_set_no_flag(mode: int) -> None:
+    assert status_after(mode, 60000) & 0x40 == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "seen"), [(29829, (0, 0x40)), (29831, (0x40, 0x40)), (29832, (0x40, 0x40)), (29833, (0x40, 0))]
+)
+def test_the_flag_is_set_in_three_successive_cycles(first: int, seen: tuple[int, int]) -> None:
+    # Reading clears it, yet it comes back while the counter holds it.
+    m = play(
+        f"""
+    reset: {SETUP}
+        {sync()}
+        lda #0
+        sta $4017
+        {delay(first - 4)}
+        lda $4015
+        ldx $4015
+        sta $10
+        stx $11
+    done: jmp done"""
+    )
+    assert (m.ram[0x10] & 0x40, m.ram[0x11] & 0x40) == seen
+
+
+def test_reading_the_flag_clears_it() -> None:
+    m = play(
+        f"""
+    reset: {SETUP}
+        lda #0
+        sta $4017
+        {delay(40000)}
+        lda $4015
+        sta $10
+        lda $4015
+        sta $11
+    done: jmp done"""
+    )
+    assert (m.ram[0x10] & 0x40, m.ram[0x11] & 0x40) == (0x40, 0)
+
+
+@pytest.mark.parametrize(("written", "kept"), [(0x00, 0x40), (0x80, 0x40), (0x40, 0), (0xC0, 0)])
+def test_only_writes_that_inhibit_the_interrupt_clear_the_flag(written: int, kept: int) -> None:
+    m = play(
+        f"""
+    reset: {SETUP}
+        lda #0
+        sta $4017
+        {delay(40000)}
+        lda #{written}
+        sta $4017
+        lda $4015
+        sta $10
+    done: jmp done"""
+    )
+    assert m.ram[0x10] & 0x40 == kept
+
+
+@pytest.mark.parametrize(
+    ("mode", "loads", "cycle"),
+    [(0x00, 0x18, 29832), (0x80, 0x18, 14916), (0x80, 0x28, 52198)],
+    ids=["mode 0, second clock", "mode 1, behind the immediate clock", "mode 1, four clocks"],
+)
+def test_length_counters_are_clocked_to_the_cycle(mode: int, loads: int, cycle: int) -> None:
+    assert status_after(mode, cycle - 1, length=loads) & 1
+    assert not status_after(mode, cycle, length=loads) & 1
+
+
+def test_a_length_counter_runs_out_at_its_first_clock_in_mode_0() -> None:
+    # Length 2, less one by a first write in mode 1, which clocks at once.
+    for cycles, playing in ((14915, True), (14916, False)):
+        m = play(
+            f"""
+        reset: {SETUP}
+            {sync()}
+            lda #$18
+            sta $4003
+            lda #$c0
+            sta $4017
+            nop
+            nop
+            lda #0
+            sta $4017
+            {delay(cycles - 4)}
+            lda $4015
+            sta $10
+        done: jmp done"""
+        )
+        assert bool(m.ram[0x10] & 1) is playing
+
+
+TABLE = [10, 254, 20, 2, 40, 4, 80, 6, 160, 8, 60, 10, 14, 12, 26, 14,
+         12, 16, 24, 18, 48, 20, 96, 22, 192, 24, 72, 26, 16, 28, 32, 30]  # fmt: skip
+
+
+def test_every_entry_of_the_length_table() -> None:
+    m = play(
+        f"""
+    reset: {SETUP}
+        lda #31
+        sta $20
+    next: lda #0
+        sta $4017
+        lda $20
+        asl a
+        asl a
+        asl a
+        sta $4003
+        ldy #0
+        ldx #$c0
+    count: stx $4017
+        {delay(8)}
+        iny
+        lda $4015
+        and #1
+        bne count
+        ldx $20
+        tya
+        sta $0300,x
+        dec $20
+        bpl next
+    done: jmp done""",
+        frames=20,
+    )
+    assert list(m.ram[0x300:0x320]) == TABLE
+
+
+@pytest.mark.parametrize("channel", range(4))
+def test_each_channel_can_be_halted_disabled_and_reloaded(channel: int) -> None:
+    bit, halt = 1 << channel, 0x80 if channel == 2 else 0x20
+    control, load = f"$40{4 * channel:02X}", f"$40{4 * channel + 3:02X}"
+    clock = f"ldx #$c0\n stx $4017\n{delay(8)}\n ldx #$c0\n stx $4017\n{delay(8)}"
+    m = play(
+        f"""
+    reset: sei
+        lda #$40
+        sta $4017
+        lda #{bit}
+        sta $4015
+        lda #{halt}
+        sta {control}
+        lda #$18
+        sta {load}
+        {clock}
+        lda $4015
+        sta $10 ; halted: still 2
+        lda #0
+        sta {control}
+        {clock}
+        lda $4015
+        sta $11 ; run out
+        lda #$18
+        sta {load}
+        lda #0
+        sta $4015
+        lda #{bit}
+        sta $4015
+        lda $4015
+        sta $12 ; disabling empties it
+        lda #0
+        sta $4015
+        lda #$18
+        sta {load}
+        lda #{bit}
+        sta $4015
+        lda $4015
+        sta $13 ; a load while disabled is lost
+        lda #$18
+        sta {load}
+        lda $4015
+        sta $14
+    done: jmp done""",
+        frames=5,
+    )
+    assert [int(v) & 0x0F for v in m.ram[0x10:0x15]] == [bit, 0, 0, 0, bit]
+
+
+@pytest.mark.parametrize(
+    ("write_at", "was", "becomes", "playing"),
+    [(14915, "run", "halt", True), (14916, "run", "halt", False),
+     (14915, "halt", "run", False), (14916, "halt", "run", True)],
+)  # fmt: skip
+def test_halting_in_the_cycle_of_a_clock_comes_too_late(
+    write_at: int, was: str, becomes: str, playing: bool
+) -> None:
+    value = {"run": "$10", "halt": "$30"}
+    m = play(
+        f"""
+    reset: {SETUP}
+        {sync()}
+        lda #$18
+        sta $4003
+        lda #$c0
+        sta $4017
+        lda {value[was].replace("$", "#$")}
+        sta $4000
+        lda #0
+        sta $4017
+        {delay(write_at - 2 - 4)}
+        lda {value[becomes].replace("$", "#$")}
+        sta $4000
+        {delay(100)}
+        lda $4015
+        sta $10
+    done: jmp done"""
+    )
+    assert bool(m.ram[0x10] & 1) is playing
+
+
+def length_left(write_at: int, loaded: int, reload: int) -> int:
+    """Clocks until silence behind a reload written `write_at` cycles behind the write that began mode 0."""
+    m = play(
+        f"""
+    reset: {SETUP}
+        {sync()}
+        lda #{loaded}
+        sta $4003
+        lda #0
+        sta $4017
+        {delay(write_at - 2 - 4)}
+        lda #{reload}
+        sta $4003
+        ldy #0
+        ldx #$c0
+    count: lda $4015
+        and #1
+        beq silent
+        stx $4017
+        {delay(8)}
+        iny
+        bne count
+    silent: sty $10
+    done: jmp done"""
+    )
+    return int(m.ram[0x10])
+
+
+def test_a_reload_in_the_cycle_of_a_clock_is_lost_unless_the_counter_is_empty() -> None:
+    # Load 2 (one clock left behind the one at 14916); reload with 6.
+    assert length_left(14915, 0x18, 0x38) == 5  # loaded, then clocked
+    assert length_left(14916, 0x18, 0x38) == 1  # the reload is lost
+    assert length_left(14917, 0x18, 0x38) == 6  # clocked, then loaded
+    assert length_left(14916, 0x58, 0x38) == 9
+
+
+def test_the_first_flag_comes_as_if_4017_had_been_written_before_the_program_began() -> None:
+    # 9 to 12 cycles before: a read in cycle 29818 of the program is too early, one in 29824 is not.
+    m = play(
+        f"""
+    reset: sei
+        {delay(29818 - 2 - 3)}
+        lda $4015
+        nop
+        ldx $4015
+        sta $10
+        stx $11
+    done: jmp done"""
+    )
+    assert (m.ram[0x10] & 0x40, m.ram[0x11] & 0x40) == (0, 0x40)
+
+
+def test_dmc_plays_its_bytes_and_sets_its_flag() -> None:
+    # A sample of 17 bytes at the fastest rate: the first byte goes to the buffer at once, then one each 8 x 54 cycles.
+    start = "lda #$8f\n sta $4010\n lda #1\n sta $4013\n lda #$10\n sta $4015\n"
+    m = play(
+        f"""
+    reset: sei
+        lda #$40
+        sta $4017
+        {start}
+        lda $4015
+        sta $10
+        {delay(432 * 14)}
+        lda $4015
+        sta $11
+        {delay(432 * 3)}
+        lda $4015
+        sta $12
+        lda $4015
+        sta $13
+        lda #0
+        sta $4015
+        lda $4015
+        sta $14
+    done: jmp done"""
+    )
+    assert [int(v) & 0x90 for v in m.ram[0x10:0x15]] == [0x10, 0x10, 0x80, 0x80, 0]
+
+
+def test_a_one_byte_sample_leaves_the_reader_at_once() -> None:
+    m = play(
+        """
+    reset: sei
+        lda #$40
+        sta $4017
+        lda #$00
+        sta $4010
+        sta $4013
+        lda #$10
+        sta $4015
+        nop
+        nop
+        lda $4015
+        sta $10 ; in the buffer
+        lda #$10
+        sta $4015
+        nop
+        nop
+        lda $4015
+        sta $11 ; the second must wait for the buffer
+    done: jmp done"""
+    )
+    assert [int(v) & 0x10 for v in m.ram[0x10:0x12]] == [0, 0x10]
+
+
+@pytest.mark.parametrize(("rate", "period"), [(0, 428), (7, 214), (15, 54)])
+def test_dmc_rates(rate: int, period: int) -> None:
+    # 33 bytes take 32 x 8 periods behind the second fetch, whatever the phase at the start.
+    m = play(
+        f"""
+    reset: sei
+        lda #$40
+        sta $4017
+        lda #{rate}
+        sta $4010
+        lda #0
+        sta $4013
+        lda #$10
+        sta $4015
+        {delay(20)}
+        sta $4015
+    first: lda $4015 ; waits until the buffer moves on: now the phase is known
+        and #$10
+        bne first
+        lda #2
+        sta $4013
+        lda #$10
+        sta $4015
+        ldx #0
+        ldy #0
+    wait: inx
+        bne same
+        iny
+    same: lda $4015
+        and #$10
+        bne wait
+        stx $10
+        sty $11
+    done: jmp done"""
+    )
+    # One turn of the loop is 2 + 3 + 4 + 2 + 3 cycles, one more in 256 has 1 more; fetches take 4 each.
+    turns = int(m.ram[0x10]) | int(m.ram[0x11]) << 8
+    cycles = 14 * turns + 1 * (turns >> 8)
+    expected = 33 * 8 * period - 33 * 4
+    assert abs(cycles - expected) < 60
