@@ -7,15 +7,16 @@ import time
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console, Group
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from warpzone.learn.replay import format_replay_stat
 from warpzone.run.config import TrainConfig
 
 PLAIN_EVERY_S = 5.0
-SHOWN_STAGES = 32
 
 
 def number(value: Any, pattern: str = "{:,.0f}", missing: str = "–") -> str:
@@ -39,11 +40,11 @@ class TrainDisplay:
             console=self.console,
             expand=True,
         )
-        self.goal, self.label = _goal(config)
-        self.task = self.bar.add_task(self.label, total=1.0)
+        stages = config.stage.names()
+        self.where = stages[0] if len(stages) == 1 else f"{len(stages)} stages"
+        self.task = self.bar.add_task(f"{self.where}: starting", total=1.0)
         self.live: Live | None = None
-        self.began = time.monotonic()
-        self.last_plain = 0.0
+        self.last_plain_s = 0.0
 
     def __enter__(self) -> TrainDisplay:
         if self.live_wanted:
@@ -63,75 +64,81 @@ class TrainDisplay:
 
     def update(self, record: dict[str, Any]) -> None:
         """A new record of the metrics."""
-        self.bar.update(self.task, completed=self._completed(record))
+        share, goal = nearest_goal(self.config, record)
+        self.bar.update(self.task, completed=share, description=f"{self.where}: {goal}")
         if self.live is not None:
-            self.live.update(Group(self.bar, self._table(record)))
-        elif time.monotonic() - self.last_plain >= PLAIN_EVERY_S:
-            self.last_plain = time.monotonic()
-            self.say(_line(record))
+            self.live.update(Group(self.bar, *tables(record)))
+        elif time.monotonic() - self.last_plain_s >= PLAIN_EVERY_S:
+            self.last_plain_s = time.monotonic()
+            for line in plain_lines(record):
+                self.say(line)
             sys.stdout.flush()
 
-    def _completed(self, record: dict[str, Any]) -> float:
-        run = self.config.run
-        shares = [0.0]
-        if run.total_updates:
-            shares.append(record["update"] / run.total_updates)
-        if run.total_steps:
-            shares.append(record["global_step"] / run.total_steps)
-        if run.time_limit and not (run.until_clear_rate or run.total_updates or run.total_steps):
-            shares.append(record["elapsed_s"] / (60 * run.time_limit))
-        if run.until_clear_rate:
-            shares.append((record["clear_rate_mean"] or 0.0) / run.until_clear_rate)
-        return min(1.0, max(shares))
 
-    def _table(self, record: dict[str, Any]) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for _ in range(4):
-            table.add_column()
-        rows = [
-            ("decisions", number(record["global_step"]), "decisions/s", number(record["env_steps_per_sec"])),
-            (
-                "update",
-                number(record["update"]),
-                "time collecting",
-                number(record["collect_share"], "{:.0%}"),
-            ),
-            (
-                "return",
-                number(record["avg_return"], "{:.2f}"),
-                "time learning",
-                number(record["learn_share"], "{:.0%}"),
-            ),
-            ("furthest x", number(record["env_max_x_pos"]), "mean x", number(record["env_mean_x_pos"])),
-            ("entropy", number(record["entropy"], "{:.3f}"), "KL", number(record["approx_kl"], "{:.4f}")),
-            (
-                "stagnating",
-                number(record["stagnation_envs"]),
-                "first flag",
-                number(record["time_to_first_flag"], "{:.0f} s"),
-            ),
+def nearest_goal(config: TrainConfig, record: dict[str, Any]) -> tuple[float, str]:
+    """How much of the way to the run's end is done, by the goal that is nearest, and that goal in words."""
+    run = config.run
+    update, steps, minutes = record["update"], record["global_step"], record["elapsed_s"] / 60
+    rate = record["clear_rate_mean"] or 0.0
+    goals = [(0.0, "training")]
+    if run.total_updates:
+        goals.append((update / run.total_updates, f"update {update:,} of {run.total_updates:,}"))
+    if run.total_steps:
+        goals.append((steps / run.total_steps, f"step {steps:,} of {run.total_steps:,}"))
+    if run.time_limit:
+        goals.append((minutes / run.time_limit, f"minute {minutes:.1f} of {run.time_limit:g}"))
+    if run.until_clear_rate:
+        goals.append((rate / run.until_clear_rate, f"clears {rate:.0%} of {run.until_clear_rate:.0%}"))
+    share, goal = max(goals)
+    return min(1.0, share), goal
+
+
+def tables(record: dict[str, Any]) -> list[RenderableType]:
+    """The numbers under the bar, and the clear rate of every stage in as many columns as fit."""
+    pairs = [
+        ("decisions", number(record["global_step"])),
+        ("decisions/s", number(record["env_steps_per_sec"])),
+        ("update", number(record["update"])),
+        ("collecting", number(record["collect_share"], "{:.0%} of time")),
+        ("return", number(record["avg_return"], "{:.2f}")),
+        ("learning", number(record["learn_share"], "{:.0%} of time")),
+        ("furthest x", number(record["env_max_x_pos"])),
+        ("mean x", number(record["env_mean_x_pos"])),
+        ("entropy", number(record["entropy"], "{:.3f}")),
+        ("KL", number(record["approx_kl"], "{:.4f}")),
+        ("stagnating", number(record["stagnation_envs"])),
+        ("first flag", number(record["time_to_first_flag"], "{:.0f} s")),
+    ]
+    if record["replay_fill_rate"] is not None:
+        pairs += [
+            ("replay", number(record["replay_fill_rate"], "{:.0%} full")),
+            ("unique", number(record["replay_avg_unique_ratio"], "{:.0%} of draws")),
         ]
-        for left, a, right, b in rows:
-            table.add_row(f"[dim]{left}", a, f"[dim]{right}", b)
-        rates = record["clear_rate"] or {}
-        for stage, rate in list(rates.items())[:SHOWN_STAGES]:
-            table.add_row(f"[dim]clear rate {stage}", f"[bold green]{rate:.0%}" if rate else "0%", "", "")
-        return table
+    if record["gpu_util_mean_window"] is not None:
+        pairs += [
+            ("GPU", number(record["gpu_util_mean_window"], "{:.0f}% busy")),
+            ("GPU memory", number(record["gpu_mem_used_mb"], "{:,.0f} MB")),
+        ]
+    grid = Table.grid(padding=(0, 2))
+    for left, right in zip(pairs[::2], pairs[1::2], strict=True):
+        grid.add_row(f"[dim]{left[0]}", left[1], f"[dim]{right[0]}", right[1])
+    rates = record["clear_rate"] or {}
+    if not rates:
+        return [grid]
+    shown = [f"{stage} [bold green]{rate:.0%}" if rate else f"{stage} 0%" for stage, rate in rates.items()]
+    stages = Table.grid(padding=(0, 2))
+    stages.add_row("[dim]clear rate", Columns(shown, padding=(0, 2)))
+    return [grid, stages]
 
 
-def _line(record: dict[str, Any]) -> str:
-    return (
+def plain_lines(record: dict[str, Any]) -> list[str]:
+    """The same for a file or a pipe."""
+    lines = [
         f"[train] {record['elapsed_s']:7.1f}s update {record['update']} steps {record['global_step']:,} "
         f"{number(record['env_steps_per_sec'])}/s clear {number(record['clear_rate_mean'], '{:.0%}')} "
         f"return {number(record['avg_return'], '{:.2f}')} x {number(record['env_mean_x_pos'])} "
         f"entropy {number(record['entropy'], '{:.2f}')} collect {number(record['collect_share'], '{:.0%}')}"
-    )
-
-
-def _goal(config: TrainConfig) -> tuple[str, str]:
-    run = config.run
-    stages = config.stage.names()
-    where = stages[0] if len(stages) == 1 else f"{len(stages)} stages"
-    if run.until_clear_rate:
-        return "clear", f"{where}: clear rate towards {run.until_clear_rate:.0%}"
-    return "work", f"{where}: training"
+    ]
+    if record["replay_fill_rate"] is not None:
+        lines.append(format_replay_stat(record))
+    return lines

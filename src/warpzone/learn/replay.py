@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -296,7 +297,7 @@ def decisions_that_fit(bytes_per_decision: float, device: torch.device, fraction
     return int(fraction * free / bytes_per_decision)
 
 
-def format_replay_stat(stats: dict[str, float]) -> str:
+def format_replay_stat(stats: Mapping[str, float]) -> str:
     """The log line of a replay's state."""
     fill, unique = stats["replay_fill_rate"], stats["replay_last_unique_ratio"]
     average = stats["replay_avg_unique_ratio"]

@@ -99,7 +99,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         _save_last(config, run, parts, progress, digest, state, between_updates, display)
 
     with (
-        StopFlag() as stop,
+        StopFlag(display.say) as stop,
         closing(build_parts(config, device, on_episode, on_step, display.say)) as parts,
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),

@@ -63,7 +63,9 @@ class StopFlag:
     return stop.exit_code
     """
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+        """`say` shows a line; by default on standard error. It is called inside the signal's handler."""
+        self._say = say or _say
         self.reason: str | None = None
         """`SIGINT`, `SIGTERM`, `stall` or what `request` was given; None while the run may go on."""
         self._previous: dict[signal.Signals, Any] = {}
@@ -98,13 +100,20 @@ class StopFlag:
         name = signal.Signals(number).name
         if self.reason is None:
             self.reason = name
-            _say(f"[train][warn] interrupted ({name}): finishing this update; once more stops at once")
+            self._tell(f"[train][warn] interrupted ({name}): finishing this update; once more stops at once")
             return
-        _say(f"[train][warn] interrupted again ({name}): stopping now")
+        self._tell(f"[train][warn] interrupted again ({name}): stopping now")
         if _commits_open:
             _interrupt_waiting = number
         else:
             raise KeyboardInterrupt(number)
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._say(line)
+        except (RuntimeError, OSError):
+            # The signal came while this thread was writing, and files refuse to be re-entered.
+            _say(line)
 
 
 def stop_on_stall(stop: StopFlag) -> Callable[[int], None]:
