@@ -130,6 +130,16 @@ def test_the_summary_counts_by_backend_mode_and_size() -> None:
     assert percentile([3.0], 99) == 3.0
 
 
+def test_a_dry_run_prints_the_settings_and_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["async", "--trials", "7", "--dry-run"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["mode"], printed["trials"], printed["backend"]) == ("async", 7, "nes-py")
+    assert not list(tmp_path.iterdir())
+
+
 def test_bad_words_and_missing_reports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="sync, async and report"):

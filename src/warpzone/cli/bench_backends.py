@@ -6,7 +6,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class BenchBackendsConfig:
     """Rounds; each makes every backend once."""
     as_json: bool = False
     """Print JSON instead of the table."""
+    dry_run: bool = False
+    """Print the resolved configuration and do nothing."""
 
     def __post_init__(self) -> None:
         if min(self.num_envs, self.steps, self.rounds) < 1:
@@ -96,6 +98,9 @@ def run(argv: list[str]) -> int:
     config = parse(
         BenchBackendsConfig(), argv, "warpzone bench backends", BenchBackendsConfig.__doc__ or "", {}
     )
+    if config.dry_run:
+        print(json.dumps(asdict(config), indent=2))
+        return 0
     results = compare(config)
     if config.as_json:
         print(json.dumps(results, indent=2))

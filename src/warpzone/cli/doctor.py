@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from rich.console import Console
 
@@ -48,6 +49,9 @@ def run(argv: list[str]) -> int:
     trials = parse(TrialsConfig(), rest, f"warpzone doctor {word}", TrialsConfig.__doc__ or "", {})
     if word == "async" and trials.backend == "native":
         raise ConfigError("The native engine has threads, not workers: use doctor sync --backend native.")
+    if trials.dry_run:
+        print(json.dumps({"mode": word, **asdict(trials)}, indent=2))
+        return 0
     failures = run_trials(word, trials, console)
     console.print(f"{trials.trials - failures} of {trials.trials} trials succeeded, see {trials.report}")
     return 1 if failures else 0

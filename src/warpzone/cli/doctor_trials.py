@@ -49,6 +49,8 @@ class TrialsConfig:
     """File the results are appended to, one JSON line a trial."""
     reports_dir: str = "reports"
     """Where the diagnostics of failed trials are kept."""
+    dry_run: bool = False
+    """Print the resolved configuration and do nothing."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "num_envs", "trials_per_process"):
