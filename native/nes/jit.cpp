@@ -18,7 +18,7 @@ namespace wz::jit {
 namespace {
 
 constexpr std::size_t kCodeCapacity = 8u << 20;
-constexpr int kLongestTrace = 64;
+constexpr int kLongestTrace = 24;
 
 /// A lock that a forked child can take although a thread which it does not have held it.
 class ForkSafeLock {
@@ -81,7 +81,7 @@ void store_state(const Context& c, Machine& m) {
                           (c.nz & 0xFF ? 0 : cpu::kZero));
 }
 
-/// Lets the interpreter do one instruction. True if the interpreter would leave after it, whatever the limit.
+/// Does the one instruction at pc. True if the interpreter would leave after it, whatever the limit.
 bool interpret_one(Console& k) {
     Machine& m = k.m;
     const u8 opcode = k.cart.prg[m.pc & 0x7FFF];

@@ -30,7 +30,7 @@ bool classify(Step& s) {
             const u32 first = s.operand, last = first + (s.mode == Mode::Abs ? 0 : 0xFF);
             if (last < 0x2000)
                 s.access = Access::Ram;
-            else if (first >= 0x8000 && last <= 0xFFFF && !writes)
+            else if (first >= 0x8000 && !writes)
                 s.access = Access::Rom;
             else if (first >= 0x2000 && last < 0x8000 && !is_modify(s.op))
                 s.access = s.mode == Mode::Abs ? Access::Register : Access::RegisterIndexed;
@@ -112,8 +112,8 @@ class ReturnAddresses {
 /// May somebody see the flags at the start (the first) or at the end (the second) of the step, other than by
 /// using them?
 bool leaves_before(const Step& s) {
-    return s.access == Access::Pointer || s.access == Access::RegisterIndexed || s.op == Op::Jsr ||
-           s.op == Op::Rts || s.op == Op::JmpIndirect;
+    return s.access == Access::Pointer || s.access == Access::RegisterIndexed || s.may_wrap() ||
+           s.op == Op::Jsr || s.op == Op::Rts || s.op == Op::JmpIndirect;
 }
 bool leaves_after(const Step& s) {
     return s.access == Access::Register || s.access == Access::RegisterIndexed ||

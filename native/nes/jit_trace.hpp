@@ -10,10 +10,10 @@ using Prg = std::array<u8, 0x8000>;
 
 /// What an instruction's operand touches, as far as it is known before running.
 enum class Access : u8 {
-    None,             ///< no memory, or none that needs care
-    Ram,              ///< $0000-$1FFF whatever the index is
-    Rom,              ///< PRG ROM whatever the index is; without one it is a constant
-    Register,         ///< $2000-$7FFF: through the bus, which may move the limit
+    None,      ///< no memory, or none that needs care
+    Ram,       ///< $0000-$1FFF whatever the index is
+    Rom,       ///< PRG ROM, without an index a constant; behind its end, the interpreter does the instruction
+    Register,  ///< $2000-$7FFF: through the bus, which may move the limit
     RegisterIndexed,  ///< the same with an index; out of the page, the interpreter does the instruction
     Pointer           ///< anywhere; outside RAM and PRG ROM the interpreter does the instruction
 };
@@ -36,6 +36,8 @@ struct Step {
     u16 next() const { return static_cast<u16>(pc + length(mode)); }
     /// Reads through an index take a cycle more when they leave the page; counted in `end`.
     bool pays_for_crossing() const;
+    /// The index may lead from ROM over the end of memory.
+    bool may_wrap() const { return access == Access::Rom && mode != Mode::Abs && operand > 0xFF00; }
     /// A taken branch costs one cycle, into another page two.
     int taken_cycles() const { return 3 + (((next() ^ target) & 0xFF00) != 0); }
 };

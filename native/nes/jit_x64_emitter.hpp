@@ -124,6 +124,10 @@ class Assembler {
     void dec8(Mem m) { op_rm(0xFE, static_cast<Reg>(1), m, false); }
     /// By one bit.
     void shift8(Shift op, Reg r) { one_operand(0xD0, op, r, true); }
+    void shift8(Shift op, Reg r, u8 by) {
+        one_operand(0xC0, op, r, true);
+        put(by);
+    }
     void shl32(Reg r, u8 by) {
         one_operand(0xC1, kShl, r, false);
         put(by);

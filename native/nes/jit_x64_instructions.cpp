@@ -194,6 +194,46 @@ void Lowering::transfer(Reg to, Reg from) {
     set_nz(to);
 }
 
+/// Moves a register up or down by `times`.
+void Lowering::count(const Step& s, Reg r, u8 times) {
+    const bool up = s.op == Op::Inx || s.op == Op::Iny;
+    if (times > 1) {
+        a_.alu8(up ? kAdd : kSub, r, times);
+        f_.clobber_host();
+    } else if (up) {
+        a_.inc8(r);  // the host's carry survives
+    } else {
+        a_.dec8(r);
+    }
+    set_nz(r);
+    f_.host_nz = true;
+}
+
+/// ASL A or LSR A, several of them.
+void Lowering::shift(const Step& s, u8 times) {
+    a_.shift8(s.op == Op::Asl ? kShl : kShr, kRegA, times);
+    set_nz(kRegA);
+    f_.host_nz = true;
+    carry_from_host(s, HostCarry::Same);
+}
+
+/// Emits the first of `rest`, together with those behind it that merely repeat it. Returns how many.
+std::size_t Lowering::steps(std::span<const Step> rest) {
+    const Step& s = rest.front();
+    std::size_t same = 1;
+    while (same < rest.size() && same < 7 && rest[same].op == s.op && rest[same].mode == s.mode) ++same;
+    const Step& last = rest[same - 1];
+    if (same > 1 && (s.op == Op::Inx || s.op == Op::Dex))
+        count(last, kRegX, static_cast<u8>(same));
+    else if (same > 1 && (s.op == Op::Iny || s.op == Op::Dey))
+        count(last, kRegY, static_cast<u8>(same));
+    else if (same > 1 && (s.op == Op::Asl || s.op == Op::Lsr) && s.mode == Mode::Accumulator)
+        shift(last, static_cast<u8>(same));
+    else
+        step(s), same = 1;
+    return same;
+}
+
 void Lowering::step(const Step& s) {
     switch (s.op) {
         case Op::Lda:
@@ -242,18 +282,11 @@ void Lowering::step(const Step& s) {
         case Op::Txs:
             return a_.mov32(kRegS, kRegX);
         case Op::Inx:
-        case Op::Iny:
         case Op::Dex:
-        case Op::Dey: {
-            const Reg r = s.op == Op::Inx || s.op == Op::Dex ? kRegX : kRegY;
-            if (s.op == Op::Inx || s.op == Op::Iny)
-                a_.inc8(r);
-            else
-                a_.dec8(r);
-            set_nz(r);
-            f_.host_nz = true;  // and the host's carry survives
-            return;
-        }
+            return count(s, kRegX, 1);
+        case Op::Iny:
+        case Op::Dey:
+            return count(s, kRegY, 1);
         case Op::Clc:
         case Op::Sec:
             f_.carry_value = s.op == Op::Sec;

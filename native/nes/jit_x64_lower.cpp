@@ -16,6 +16,7 @@ Lowering::Lowering(Assembler& a, const Runtime& runtime, const Prg& prg, const s
 void Lowering::run(std::vector<Block>& blocks) {
     blocks.resize(traces_.size());
     for (std::size_t i = 0; i < traces_.size(); ++i) trace(traces_[i], blocks[i]);
+    cold_exits();
     a_.resolve();
 }
 
@@ -48,9 +49,9 @@ void Lowering::trace(const Trace& t, Block& block) {
     a_.jcc(kLE, cold_exit(t.entry, Exit::NearLimit, 0));
     block.direct = a_.here();
     a_.bind(targets_.at(t.entry).label);
-    for (const Step& s : t.steps) step(s);
+    for (std::size_t i = 0; i < t.steps.size();) i += steps(std::span(t.steps).subspan(i));
     finish(t);
-    flush_cold();
+    side_edges();
 }
 
 void Lowering::finish(const Trace& t) {
@@ -70,15 +71,17 @@ void Lowering::finish(const Trace& t) {
     }
 }
 
-void Lowering::flush_cold() {
+void Lowering::side_edges() {
     for (const SideEdge& e : side_) {
         a_.bind(e.from);
         f_ = e.flags;
         edge(e.target, e.cycles, e.poll);
     }
     side_.clear();
-    for (std::size_t i = 0; i < cold_.size(); ++i) {
-        const ColdExit e = cold_[i];
+}
+
+void Lowering::cold_exits() {
+    for (const ColdExit& e : cold_) {
         a_.bind(e.from);
         f_ = e.flags;
         leave(e.pc, e.exit, e.cycles);
@@ -116,8 +119,8 @@ void Lowering::edge(u16 target, int cycles, int poll) {
     }
     f_.clobber_host();
     a_.alu64(kCmp, kRemaining, to.cost);
-    a_.jcc(kLE, cold_exit(target, Exit::NearLimit, 0));
-    a_.jmp(to.label);
+    a_.jcc(kG, to.label);
+    a_.jmp(cold_exit(target, Exit::NearLimit, 0));
 }
 
 /// kT0 is the address to go to, in PRG ROM, less $8000.
@@ -263,6 +266,7 @@ Operand Lowering::operand(const Step& s) {
             o.kind = Operand::Kind::Memory;
             {
                 const Reg index = s.mode == Mode::AbsX ? kRegX : kRegY;
+                if (s.may_wrap()) leave_unless_below(index, static_cast<u8>(0x100 - (s.operand & 0xFF)), s);
                 if (s.pays_for_crossing()) pay_for_crossing(index, static_cast<u8>(s.operand));
                 o.mem = {kPrg, s.operand - 0x8000, index};
             }
@@ -286,13 +290,17 @@ Operand Lowering::operand(const Step& s) {
     return o;
 }
 
+/// The interpreter does the step if the index is `bound` or more.
+void Lowering::leave_unless_below(Reg index, u8 bound, const Step& s) {
+    a_.alu8(kCmp, index, bound);
+    f_.clobber_host();
+    a_.jcc(kAE, cold_exit(s.pc, Exit::Interpret, s.start));
+}
+
 /// kT0 becomes the address of an indexed register access that stays within its page.
 void Lowering::register_address(const Step& s) {
     const Reg index = s.mode == Mode::AbsX ? kRegX : kRegY;
-    if (s.operand & 0xFF) {
-        a_.alu8(kCmp, index, static_cast<u8>(0x100 - (s.operand & 0xFF)));
-        a_.jcc(kAE, cold_exit(s.pc, Exit::Interpret, s.start));
-    }
+    if (s.operand & 0xFF) leave_unless_below(index, static_cast<u8>(0x100 - (s.operand & 0xFF)), s);
     a_.lea32(kT0, Mem{index, s.operand});
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include <functional>
+#include <span>
 
 #include "nes/jit_backend.hpp"
 #include "nes/jit_x64_registers.hpp"
@@ -52,7 +52,7 @@ class Lowering {
         u16 cost;
         u8 live;
     };
-    /// An exit that is not expected to be taken: emitted behind the trace.
+    /// An exit that is rarely taken: emitted behind all traces, out of the way.
     struct ColdExit {
         Label from;
         FlagState flags;
@@ -69,10 +69,12 @@ class Lowering {
     };
 
     void trace(const Trace& t, Block& block);
+    std::size_t steps(std::span<const Step> rest);
     void step(const Step& s);
     void branch(const Step& s);
     void finish(const Trace& t);
-    void flush_cold();
+    void side_edges();
+    void cold_exits();
 
     // exits
     void edge(u16 target, int cycles, int poll);
@@ -94,6 +96,7 @@ class Lowering {
     Operand pointer_operand(const Step& s);
     void pay_for_crossing(Reg index, u8 low);
     void call(u32 place, int cycle);
+    void leave_unless_below(Reg index, u8 bound, const Step& s);
     void register_address(const Step& s);
     void leave_if_limit_moved(const Step& s);
 
@@ -105,6 +108,8 @@ class Lowering {
     void bit(const Step& s);
     void modify(const Step& s);
     void modify_byte(const Step& s, Reg r);
+    void count(const Step& s, Reg r, u8 times);
+    void shift(const Step& s, u8 times);
     void transfer(Reg to, Reg from);
     void alu(Alu op, Reg to, const Operand& o);
     void jsr(const Step& s);
