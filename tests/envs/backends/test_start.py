@@ -92,9 +92,17 @@ def test_a_slow_start_within_the_deadline_is_no_failure(tmp_path: Path) -> None:
 
 def test_prewarming_finds_in_this_process_what_would_fail_in_every_worker(tmp_path: Path) -> None:
     said: list[str] = []
-    with pytest.raises(ValueError, match="non-existent file"):
+    with pytest.raises(
+        BackendError, match=r"ValueError: rom_path points to non-existent file.*warpzone doctor"
+    ):
         start(tmp_path, Faulty("make", "missing_rom", str(tmp_path / "n")), said, parent_prewarm=True)
     assert not list((tmp_path / "diagnostics").glob("worker_*"))
+
+
+def test_an_environment_that_cannot_be_made_here_is_one_sentence_too(tmp_path: Path) -> None:
+    factory = Faulty("import", "error", str(tmp_path / "counter"))
+    with pytest.raises(BackendError, match="ModuleNotFoundError"):
+        start(tmp_path, factory, [], force_sync=True)
 
 
 def test_prewarming_all_stages_names_them(tmp_path: Path) -> None:

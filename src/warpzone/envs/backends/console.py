@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -205,3 +206,15 @@ def timed_console(factory: ConsoleFactory, mark: Mark) -> tuple[Console, float]:
     console = factory(mark)
     mark("done")
     return console, time.perf_counter() - began
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """Turn what packages raise when an environment can't be made into one sentence for the user."""
+    try:
+        yield
+    except (ImportError, OSError, ValueError, TypeError, ArithmeticError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise BackendError(
+            f"An environment could not be made ({what}): `warpzone doctor` checks what it needs."
+        ) from error

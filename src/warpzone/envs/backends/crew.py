@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from warpzone.envs.backends.config import BackendConfig, BackendError
-from warpzone.envs.backends.console import ConsoleFactory, timed_console
+from warpzone.envs.backends.console import ConsoleFactory, timed_console, told_plainly
 from warpzone.envs.backends.episode import Episodes, EpisodeSettings, Outcome
 from warpzone.envs.backends.marks import MarkWriter, last_stage
 from warpzone.envs.backends.stacks import stacks_of
@@ -58,7 +58,8 @@ class InProcess:
     def start(self) -> list[float]:
         took = []
         for i in range(self._num_envs):
-            console, seconds = timed_console(self._factory, MarkWriter(self._folder, i))
+            with told_plainly():
+                console, seconds = timed_console(self._factory, MarkWriter(self._folder, i))
             self._episodes.append(Episodes(console, self._settings))
             took.append(seconds)
             self._say(f"[env] constructing env {i + 1}/{self._num_envs} ({seconds:.2f} s)")

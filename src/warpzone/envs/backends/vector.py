@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import action_names
 from warpzone.envs.backends.config import BackendConfig, BackendError
-from warpzone.envs.backends.console import ConsoleFactory, NesPyFactory
+from warpzone.envs.backends.console import ConsoleFactory, NesPyFactory, told_plainly
 from warpzone.envs.backends.crew import Crew, InProcess, Say, Workers
 from warpzone.envs.backends.episode import EpisodeSettings, Outcome
 from warpzone.envs.backends.marks import diagnostics_folder
@@ -301,7 +301,8 @@ def prewarm(factory: ConsoleFactory, stages: Sequence[str], backend: BackendConf
     if not (backend.parent_prewarm or backend.parent_prewarm_all):
         return
     began = time.perf_counter()
-    console = factory(lambda mark: None)
+    with told_plainly():
+        console = factory(lambda mark: None)
     warmed = stages if backend.parent_prewarm_all else stages[:1]
     try:
         for stage in warmed:
