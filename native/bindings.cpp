@@ -140,7 +140,8 @@ NB_MODULE(_native, m) {
              "translate"_a)
         .def_prop_ro("ram", &memory_view<&Machine::ram, 0x800>)
         .def_prop_ro("wram", &memory_view<&Machine::wram, 0x2000>)
-        .def_prop_ro("screen", [](const Console1& c) { return rgb_array(c.frame); })
+        .def_prop_ro(
+            "screen", [](const Console1& c) { return rgb_array(c.frame); }, nb::rv_policy::move)
         .def_prop_ro("frame", [](const Console1& c) { return c.machine.frame; })
         .def_prop_ro("lagged", [](const Console1& c) { return c.machine.lagged != 0; })
         .def_prop_ro("cycles", [](const Console1& c) { return c.machine.clock; })
