@@ -22,7 +22,6 @@ from warpzone.run.evaluate import make_envs
 from warpzone.run.resume import find_resume
 from warpzone.watch.panel.player import Shown, Wish
 
-PICTURE_EVERY_FRAMES = 2
 LINGER_FRAMES = 40
 """How long the last picture of an episode stays."""
 
@@ -71,7 +70,7 @@ def _play(agent: Agent, envs: MarioVectorEnv, stage: str, seed: int, wish: Wish)
     picture, _ = envs.reset(seed=seed)
     stack = deque([picture[0].copy()] * view.frame_stack, maxlen=view.frame_stack)
     start = np.ones(1, np.bool_)
-    earned, frame, over = 0.0, 0, False
+    earned, over = 0.0, False
     while not over and wish.stage in ("", stage):
         actions, probabilities, values = agent.act(np.concatenate(list(stack))[None], start)
         start = np.zeros(1, np.bool_)
@@ -87,12 +86,12 @@ def _play(agent: Agent, envs: MarioVectorEnv, stage: str, seed: int, wish: Wish)
         }
         for held in range(1, view.frame_skip + 1):
             picture, reward, terminated, truncated, info = envs.step(actions)
-            frame += 1
             earned += float(reward[0])
             for name in TERMS:
                 terms[name] += float(info["reward_terms"][name][0])
             over = bool(terminated[0] or truncated[0])
-            if frame % PICTURE_EVERY_FRAMES == 0 or over or held == view.frame_skip:
+            # One picture for each decision: more would take time from a training on the same cores.
+            if over or held == view.frame_skip:
                 facts = {
                     **thought,
                     "x": int(info["x_pos"][0]),
@@ -106,8 +105,7 @@ def _play(agent: Agent, envs: MarioVectorEnv, stage: str, seed: int, wish: Wish)
                     "cleared": bool(info["flag_get"][0]),
                     "end": ENDS[int(info["end"][0])] if over else "",
                 }
-                pause = LINGER_FRAMES if over else PICTURE_EVERY_FRAMES
-                yield Shown(envs.screen(0).copy(), pause, facts)
+                yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else held, facts)
             if over:
                 break
         stack.append(picture[0].copy())
