@@ -33,7 +33,8 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _cpu() -> str:
+def processor() -> str:
+    """The processor's name and its cores."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
@@ -56,7 +57,7 @@ def gather() -> dict[str, Any]:
         "warpzone": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpu": _cpu(),
+        "cpu": processor(),
         "gpu": ", ".join(gpus) or "none",
         "rom": found,
         **{name: _version(name) for name in PACKAGES},

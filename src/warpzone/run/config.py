@@ -251,9 +251,9 @@ CPU = TrainConfig(
     model=ModelConfig(encoder="tiny", hidden=128),
     learn=LearnConfig(
         learning_rate=1e-3,
-        lr_final_fraction=0.1,
-        anneal_updates=440,
-        minibatch_size=256,
+        lr_final_fraction=0.2,
+        anneal_updates=500,
+        minibatch_size=512,
         epochs=4,
         gae_lambda=0.95,
         normalise_rewards=False,
