@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -52,28 +53,19 @@ def test_the_sdist_can_be_built_elsewhere(built: Path) -> None:
 
 def test_the_wheel_works_without_the_checkout(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--target",
-            str(tmp_path / "site"),
-            str(wheel),
-        ],
-        check=True,
-    )
+    site, clean = tmp_path / "site", tmp_path / "clean"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(pip, check=True)
+    # A new environment: this one's would put the checkout before everything else.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(clean)], check=True)
     program = (
         "import sys, warpzone; from warpzone.cli.main import main; "
         "assert warpzone.__file__.startswith(sys.argv[1]); sys.exit(main(['train', '--dry-run']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "site")],
+        [str(clean / "bin" / "python"), "-c", program, str(site)],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
     )

@@ -155,7 +155,7 @@ def test_the_page_follows_the_training_and_fits_the_screen(browser: Any, page: s
     assert len(browser.find_elements(By.CSS_SELECTOR, "#probabilities em")) == 7
     assert "reward: distance" in text(browser, "facts")
     wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#episodes tr"))
-    assert "constructing env" in text(browser, "log")
+    wait(lambda: "constructing env" in text(browser, "log"))
     # Nothing sticks out of the page, and no card out of the screen.
     overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert browser.execute_script(overflow) == 0

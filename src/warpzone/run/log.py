@@ -30,10 +30,15 @@ class LoggedDisplay:
 
     def update(self, record: dict[str, Any]) -> None:
         self._shown.update(record)
+        if self._waiting:
+            self._write()
 
     def say(self, line: str) -> None:
         self._shown.say(line)
         self._waiting.append(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
+        self._write()
+
+    def _write(self) -> None:
         if not self._folder.is_dir():
             return
         lines, self._waiting = self._waiting, []
