@@ -35,8 +35,8 @@ class TrialsConfig:
     """How many trials."""
     num_envs: int = 8
     """Environments in each."""
-    timeout: float = 180.0
-    """Seconds one trial may take before it counts as failed and is killed."""
+    timeout: float = 0.0
+    """Seconds one trial may take before it is killed and counts as failed; 0: max(180, 60 for each environment)."""
     prewarm_count: int = 0
     """nes-py: environments made in the parent before the workers start (0, 1, or more for every stage)."""
     backend: Literal["native", "nes-py"] = "nes-py"
@@ -56,8 +56,13 @@ class TrialsConfig:
         for name in ("trials", "num_envs", "trials_per_process"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
-        if self.timeout <= 0:
-            raise ConfigError("--timeout must be positive.")
+        if self.timeout < 0:
+            raise ConfigError("--timeout can't be negative.")
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds for one trial."""
+        return self.timeout or max(180.0, 60.0 * self.num_envs)
 
 
 def run_trials(mode: str, config: TrialsConfig, console: Console) -> int:
@@ -116,11 +121,11 @@ def _watch(settings: TrialSettings, config: TrialsConfig) -> Iterator[dict[str, 
             began = time.monotonic()
             record: dict[str, Any] = {
                 "timestamp": time.time(), "backend": settings.backend, "mode": settings.mode,
-                "num_envs": settings.num_envs, "seed": settings.seed + repeat, "timeout_s": config.timeout,
+                "num_envs": settings.num_envs, "seed": settings.seed + repeat, "timeout_s": config.limit_s,
                 "prewarm_count": settings.prewarm_count, "success": False,
             }  # fmt: skip
             try:
-                line = lines.get(timeout=config.timeout)
+                line = lines.get(timeout=config.limit_s)
             except queue.Empty:
                 yield record | {"error": "timeout", "total_s": time.monotonic() - began, "log": errors[-20:]}
                 return
