@@ -7,7 +7,14 @@ namespace wz::jit::x64 {
 using HostCarry = FlagState::HostCarry;
 using Nz = FlagState::Nz;
 
-void Lowering::alu(Alu op, Reg to, const Operand& o) {
+namespace {
+Reg reg_of(Cpu r) {
+    constexpr Reg regs[] = {kRegA, kRegX, kRegY, kRegS};
+    return regs[static_cast<int>(r)];
+}
+}  // namespace
+
+void X64Lowering::alu(Alu op, Reg to, const Operand& o) {
     switch (o.kind) {
         case Operand::Kind::Immediate:
             a_.alu8(op, to, o.imm);
@@ -22,7 +29,8 @@ void Lowering::alu(Alu op, Reg to, const Operand& o) {
     f_.clobber_host();
 }
 
-void Lowering::load(Reg to, const Step& s) {
+void X64Lowering::load(Cpu cpu, const Step& s) {
+    const Reg to = reg_of(cpu);
     const Operand o = operand(s);
     switch (o.kind) {
         case Operand::Kind::Immediate:
@@ -40,7 +48,8 @@ void Lowering::load(Reg to, const Step& s) {
     leave_if_limit_moved(s);
 }
 
-void Lowering::store(Reg from, const Step& s) {
+void X64Lowering::store(Cpu cpu, const Step& s) {
+    const Reg from = reg_of(cpu);
     switch (s.access) {
         case Access::Ram:
             a_.mov8(ram_operand(s), from);
@@ -62,7 +71,7 @@ void Lowering::store(Reg from, const Step& s) {
     leave_if_limit_moved(s);
 }
 
-void Lowering::arithmetic(const Step& s) {
+void X64Lowering::arithmetic(const Step& s) {
     const Operand o = operand(s);
     switch (s.op) {
         case Op::Ora:
@@ -93,7 +102,8 @@ void Lowering::arithmetic(const Step& s) {
     leave_if_limit_moved(s);
 }
 
-void Lowering::compare(Reg reg, const Step& s) {
+void X64Lowering::compare(Cpu cpu, const Step& s) {
+    const Reg reg = reg_of(cpu);
     const Operand o = operand(s);
     if (o.kind == Operand::Kind::Immediate || !(s.needed & kNZ)) {
         alu(kCmp, reg, o);
@@ -110,7 +120,7 @@ void Lowering::compare(Reg reg, const Step& s) {
     leave_if_limit_moved(s);
 }
 
-void Lowering::bit(const Step& s) {
+void X64Lowering::bit(const Step& s) {
     const Operand o = operand(s);
     switch (o.kind) {
         case Operand::Kind::Immediate:
@@ -136,7 +146,7 @@ void Lowering::bit(const Step& s) {
     leave_if_limit_moved(s);
 }
 
-void Lowering::modify_byte(const Step& s, Reg r) {
+void X64Lowering::modify_byte(const Step& s, Reg r) {
     bool host_nz = true;
     switch (s.op) {
         case Op::Asl:
@@ -166,11 +176,10 @@ void Lowering::modify_byte(const Step& s, Reg r) {
     if (s.op != Op::Inc && s.op != Op::Dec) carry_from_host(s, HostCarry::Same);
 }
 
-void Lowering::modify(const Step& s) {
+void X64Lowering::modify(const Step& s) {
     if (s.mode == Mode::Accumulator) {
         modify_byte(s, kRegA);
-        set_nz(kRegA);
-        return;
+        return set_nz(kRegA);
     }
     const Mem at = ram_operand(s);
     if (!(s.needed & kNZ) && (s.op == Op::Inc || s.op == Op::Dec)) {
@@ -188,14 +197,15 @@ void Lowering::modify(const Step& s) {
     set_nz_in_place();
 }
 
-void Lowering::transfer(Reg to, Reg from) {
-    a_.mov32(to, from);
+void X64Lowering::transfer(Cpu to, Cpu from, bool sets_flags) {
+    a_.mov32(reg_of(to), reg_of(from));
+    if (!sets_flags) return;
     f_.host_nz = false;
-    set_nz(to);
+    set_nz(reg_of(to));
 }
 
-/// Moves a register up or down by `times`.
-void Lowering::count(const Step& s, Reg r, u8 times) {
+void X64Lowering::count(const Step& s, Cpu cpu, u8 times) {
+    const Reg r = reg_of(cpu);
     const bool up = s.op == Op::Inx || s.op == Op::Iny;
     if (times > 1) {
         a_.alu8(up ? kAdd : kSub, r, times);
@@ -209,191 +219,95 @@ void Lowering::count(const Step& s, Reg r, u8 times) {
     f_.host_nz = true;
 }
 
-/// ASL A or LSR A, several of them.
-void Lowering::shift(const Step& s, u8 times) {
-    a_.shift8(s.op == Op::Asl ? kShl : kShr, kRegA, times);
+void X64Lowering::shift(const Step& s, u8 times) {
     set_nz(kRegA);
+    if (times == 1) return modify_byte(s, kRegA);
+    a_.shift8(s.op == Op::Asl ? kShl : kShr, kRegA, times);
     f_.host_nz = true;
     carry_from_host(s, HostCarry::Same);
 }
 
-/// Emits the first of `rest`, together with those behind it that merely repeat it. Returns how many.
-std::size_t Lowering::steps(std::span<const Step> rest) {
-    const Step& s = rest.front();
-    std::size_t same = 1;
-    while (same < rest.size() && same < 7 && rest[same].op == s.op && rest[same].mode == s.mode) ++same;
-    const Step& last = rest[same - 1];
-    if (same > 1 && (s.op == Op::Inx || s.op == Op::Dex))
-        count(last, kRegX, static_cast<u8>(same));
-    else if (same > 1 && (s.op == Op::Iny || s.op == Op::Dey))
-        count(last, kRegY, static_cast<u8>(same));
-    else if (same > 1 && (s.op == Op::Asl || s.op == Op::Lsr) && s.mode == Mode::Accumulator)
-        shift(last, static_cast<u8>(same));
+void X64Lowering::set_carry(bool value) {
+    f_.carry_value = value;
+    f_.carry_in_place = false;
+    f_.host_carry = HostCarry::None;
+}
+
+void X64Lowering::clear_overflow() { a_.mov32(kOverflow, u32{0}); }
+
+void X64Lowering::set_decimal(bool value) {
+    constexpr u8 decimal = 8;
+    const Mem p = machine(offsetof(Machine, p));
+    if (value)
+        a_.alu8(kOr, p, decimal);
     else
-        step(s), same = 1;
-    return same;
+        a_.alu8(kAnd, p, static_cast<u8>(~decimal));
+    f_.clobber_host();
 }
 
-void Lowering::step(const Step& s) {
-    switch (s.op) {
-        case Op::Lda:
-            return load(kRegA, s);
-        case Op::Ldx:
-            return load(kRegX, s);
-        case Op::Ldy:
-            return load(kRegY, s);
-        case Op::Sta:
-            return store(kRegA, s);
-        case Op::Stx:
-            return store(kRegX, s);
-        case Op::Sty:
-            return store(kRegY, s);
-        case Op::Ora:
-        case Op::And:
-        case Op::Eor:
-        case Op::Adc:
-        case Op::Sbc:
-            return arithmetic(s);
-        case Op::Cmp:
-            return compare(kRegA, s);
-        case Op::Cpx:
-            return compare(kRegX, s);
-        case Op::Cpy:
-            return compare(kRegY, s);
-        case Op::Bit:
-            return bit(s);
-        case Op::Asl:
-        case Op::Lsr:
-        case Op::Rol:
-        case Op::Ror:
-        case Op::Inc:
-        case Op::Dec:
-            return modify(s);
-        case Op::Tax:
-            return transfer(kRegX, kRegA);
-        case Op::Txa:
-            return transfer(kRegA, kRegX);
-        case Op::Tay:
-            return transfer(kRegY, kRegA);
-        case Op::Tya:
-            return transfer(kRegA, kRegY);
-        case Op::Tsx:
-            return transfer(kRegX, kRegS);
-        case Op::Txs:
-            return a_.mov32(kRegS, kRegX);
-        case Op::Inx:
-        case Op::Dex:
-            return count(s, kRegX, 1);
-        case Op::Iny:
-        case Op::Dey:
-            return count(s, kRegY, 1);
-        case Op::Clc:
-        case Op::Sec:
-            f_.carry_value = s.op == Op::Sec;
-            f_.carry_in_place = false;
-            f_.host_carry = HostCarry::None;
-            return;
-        case Op::Clv:
-            return a_.mov32(kOverflow, u32{0});
-        case Op::Cld:
-        case Op::Sed: {
-            constexpr u8 decimal = 8;
-            const Mem p = machine(offsetof(Machine, p));
-            if (s.op == Op::Cld)
-                a_.alu8(kAnd, p, static_cast<u8>(~decimal));
-            else
-                a_.alu8(kOr, p, decimal);
-            return f_.clobber_host();
-        }
-        case Op::Pha:
-            a_.mov8(ram(kRegS, 0x100), kRegA);
-            a_.dec8(kRegS);
-            return f_.clobber_host();
-        case Op::Pla:
-            a_.inc8(kRegS);
-            a_.movzx8(kRegA, ram(kRegS, 0x100));
+void X64Lowering::push_a() {
+    a_.mov8(ram(kRegS, 0x100), kRegA);
+    a_.dec8(kRegS);
+    f_.clobber_host();
+}
+
+void X64Lowering::pull_a() {
+    a_.inc8(kRegS);
+    a_.movzx8(kRegA, ram(kRegS, 0x100));
+    f_.clobber_host();
+    set_nz(kRegA);
+}
+
+/// The host's condition under which the branch is taken; emits a test where no flag of the host says it.
+Cond X64Lowering::branch_condition(Op op) {
+    if (op == Op::Bcc || op == Op::Bcs) {
+        Cond set;
+        if (f_.host_carry == HostCarry::None) {
+            place_flags(kC);
+            a_.test8(kCarry, kCarry);
             f_.clobber_host();
-            return set_nz(kRegA);
-        case Op::Jsr:
-            return jsr(s);
-        case Op::Rts:
-            return rts(s);
-        case Op::JmpIndirect:
-            return jmp_indirect(s);
-        case Op::Jmp:
-        case Op::Nop:
-        case Op::Rare:
-            return;
-        default:
-            return branch(s);
-    }
-}
-
-void Lowering::branch(const Step& s) {
-    if (s.inlined) return;
-    Cond taken;
-    switch (s.op) {
-        case Op::Bcc:
-        case Op::Bcs:
-            if (f_.host_carry == HostCarry::None) {
-                place_carry();
-                a_.test8(kCarry, kCarry);
-                f_.clobber_host();
-                taken = kNE;
-            } else {
-                taken = f_.host_carry == HostCarry::Same ? kB : kAE;
-            }
-            if (s.op == Op::Bcc) taken = negated(taken);
-            break;
-        case Op::Bvc:
-        case Op::Bvs:
-            a_.test8(kOverflow, kOverflow);
-            f_.clobber_host();
-            taken = s.op == Op::Bvs ? kNE : kE;
-            break;
-        default: {
-            const bool sign = s.op == Op::Bpl || s.op == Op::Bmi;
-            if (sign && !f_.host_nz && f_.nz == Nz::InPlace && !f_.nz_plain) {
-                a_.test32(kRegNz, 0x8080);
-                f_.clobber_host();
-                taken = s.op == Op::Bmi ? kNE : kE;
-                break;
-            }
-            if (!f_.host_nz) {
-                if (f_.nz == Nz::Compare) {
-                    a_.alu8(kCmp, f_.nz_reg, f_.nz_imm);
-                } else {
-                    const Reg r = f_.nz == Nz::Value ? f_.nz_reg : kRegNz;
-                    a_.test8(r, r);
-                }
-                f_.clobber_host();
-                // Of an unclean value only Z is known.
-                f_.host_nz = f_.nz != Nz::InPlace || f_.nz_plain;
-            }
-            taken = s.op == Op::Beq ? kE : s.op == Op::Bne ? kNE : s.op == Op::Bmi ? kS : kNS;
+            set = kNE;
+        } else {
+            set = f_.host_carry == HostCarry::Same ? kB : kAE;
         }
+        return op == Op::Bcs ? set : negated(set);
     }
-    const FlagState before = f_;
-    if (s.op == Op::Bcc) f_.carry_value = 0;
-    if (s.op == Op::Bcs) f_.carry_value = 1;
-    const int cycles = s.start + s.taken_cycles();
-    const int poll = poll_length(prg_, s);
-    const Label from = a_.label();
-    if (s.target <= s.pc) {
-        // A loop: expect it to be taken.
-        a_.jcc(negated(taken), from);
-        edge(s.target, cycles, poll);
-        a_.bind(from);
-    } else {
-        a_.jcc(taken, from);
-        side_.push_back({from, f_, s.target, cycles, poll});
+    if (op == Op::Bvc || op == Op::Bvs) {
+        a_.test8(kOverflow, kOverflow);
+        f_.clobber_host();
+        return op == Op::Bvs ? kNE : kE;
     }
-    f_ = before;
-    if (s.op == Op::Bcc) f_.carry_value = 1;
-    if (s.op == Op::Bcs) f_.carry_value = 0;
+    const bool sign = op == Op::Bpl || op == Op::Bmi, plain = f_.nz != Nz::InPlace || f_.nz_plain;
+    if (sign && !f_.host_nz && !plain) {
+        a_.test32(kRegNz, 0x8080);
+        f_.clobber_host();
+        return op == Op::Bmi ? kNE : kE;
+    }
+    if (!f_.host_nz) {
+        if (f_.nz == Nz::Compare) {
+            a_.alu8(kCmp, f_.nz_reg, f_.nz_imm);
+        } else {
+            const Reg r = f_.nz == Nz::Value ? f_.nz_reg : kRegNz;
+            a_.test8(r, r);
+        }
+        f_.clobber_host();
+        f_.host_nz = plain;
+    }
+    if (sign) return op == Op::Bmi ? kS : kNS;
+    return op == Op::Beq ? kE : kNE;
 }
 
-void Lowering::jsr(const Step& s) {
+void X64Lowering::branch(const Step& s, Label to, bool jump_if_taken, FlagState& on_taken) {
+    const Cond taken = branch_condition(s.op);
+    a_.jcc(jump_if_taken ? taken : negated(taken), to);
+    on_taken = f_;
+    if (s.op == Op::Bcc || s.op == Op::Bcs) {
+        on_taken.carry_value = s.op == Op::Bcs;
+        f_.carry_value = s.op == Op::Bcc;
+    }
+}
+
+void X64Lowering::jsr(const Step& s) {
     const u16 back = static_cast<u16>(s.pc + 2);
     // Both bytes at once, unless the stack wraps around; so a matching Rts need not look.
     a_.alu8(kCmp, kRegS, u8{2});
@@ -403,7 +317,7 @@ void Lowering::jsr(const Step& s) {
     a_.alu8(kSub, kRegS, u8{2});
 }
 
-void Lowering::rts(const Step& s) {
+void X64Lowering::rts(const Step& s) {
     const Label elsewhere = cold_exit(s.pc, Exit::Interpret, s.start);
     f_.clobber_host();
     if (s.inlined) {
@@ -422,7 +336,7 @@ void Lowering::rts(const Step& s) {
     jump_to_entry(s.end);
 }
 
-void Lowering::jmp_indirect(const Step& s) {
+void X64Lowering::jmp_indirect(const Step& s) {
     a_.movzx8(kT0, ram(s.operand));
     // The pointer's high byte comes from the same page.
     a_.movzx8(kT1, ram((s.operand & 0xFF00u) | ((s.operand + 1u) & 0xFF)));

@@ -1,7 +1,5 @@
 #pragma once
-#include <span>
-
-#include "nes/jit_backend.hpp"
+#include "nes/jit_lowering.hpp"
 #include "nes/jit_x64_registers.hpp"
 
 namespace wz::jit::x64 {
@@ -39,56 +37,43 @@ struct Operand {
 };
 
 /// Turns traces into x86-64 code.
-class Lowering {
+class X64Lowering final : public Lowering<Assembler, FlagState> {
   public:
-    Lowering(Assembler& a, const Runtime& runtime, const Prg& prg, const std::vector<Trace>& traces,
-             const Blocks& known);
-    /// Emits all traces.
-    void run(std::vector<Block>& blocks);
+    using Lowering::Lowering;
 
   private:
-    struct Target {
-        Label label;
-        u16 cost;
-        u8 live;
-    };
-    /// An exit that is rarely taken: emitted behind all traces, out of the way.
-    struct ColdExit {
-        Label from;
-        FlagState flags;
-        u16 pc;
-        Exit exit;
-        int cycles;
-    };
-    /// A jump to another trace, emitted behind this one.
-    struct SideEdge {
-        Label from;
-        FlagState flags;
-        u16 target;
-        int cycles, poll;
-    };
+    void check_remaining(int cost, Label otherwise) override;
+    void spend(int cycles) override;
+    void place_flags(u8 which) override;
+    void skip_polls(int turn) override;
+    void jump(const Target& to, Label otherwise) override;
+    void exit(u16 pc, Exit why) override;
+    void branch(const Step& s, Label to, bool jump_if_taken, FlagState& on_taken) override;
 
-    void trace(const Trace& t, Block& block);
-    std::size_t steps(std::span<const Step> rest);
-    void step(const Step& s);
-    void branch(const Step& s);
-    void finish(const Trace& t);
-    void side_edges();
-    void cold_exits();
-
-    // exits
-    void edge(u16 target, int cycles, int poll);
-    void leave(u16 pc, Exit exit, int cycles);
-    Label cold_exit(u16 pc, Exit exit, int cycles);
-    void jump_to_entry(int cycles);
+    void load(Cpu to, const Step& s) override;
+    void store(Cpu from, const Step& s) override;
+    void arithmetic(const Step& s) override;
+    void compare(Cpu reg, const Step& s) override;
+    void bit(const Step& s) override;
+    void modify(const Step& s) override;
+    void transfer(Cpu to, Cpu from, bool sets_flags) override;
+    void count(const Step& s, Cpu reg, u8 times) override;
+    void shift(const Step& s, u8 times) override;
+    void set_carry(bool value) override;
+    void clear_overflow() override;
+    void set_decimal(bool value) override;
+    void push_a() override;
+    void pull_a() override;
+    void jsr(const Step& s) override;
+    void rts(const Step& s) override;
+    void jmp_indirect(const Step& s) override;
 
     // flags
-    void place_nz();
-    void place_carry();
     void set_nz(Reg r);
     void set_nz_in_place();
     void carry_from_host(const Step& s, FlagState::HostCarry sense);
     void carry_to_host(FlagState::HostCarry sense);
+    Cond branch_condition(Op op);
 
     // operands
     Operand operand(const Step& s);
@@ -100,35 +85,9 @@ class Lowering {
     void register_address(const Step& s);
     void leave_if_limit_moved(const Step& s);
 
-    // instructions
-    void load(Reg to, const Step& s);
-    void store(Reg from, const Step& s);
-    void arithmetic(const Step& s);
-    void compare(Reg reg, const Step& s);
-    void bit(const Step& s);
-    void modify(const Step& s);
-    void modify_byte(const Step& s, Reg r);
-    void count(const Step& s, Reg r, u8 times);
-    void shift(const Step& s, u8 times);
-    void transfer(Reg to, Reg from);
     void alu(Alu op, Reg to, const Operand& o);
-    void jsr(const Step& s);
-    void rts(const Step& s);
-    void jmp_indirect(const Step& s);
-
-    Label shared(u32 place);
-    Target target_of(u16 pc);
-
-    Assembler& a_;
-    const Runtime& runtime_;
-    const Prg& prg_;
-    const std::vector<Trace>& traces_;
-    const Blocks& known_;
-    std::unordered_map<u16, Target> targets_;
-    std::unordered_map<u32, Label> shared_;
-    FlagState f_;
-    std::vector<ColdExit> cold_;
-    std::vector<SideEdge> side_;
+    void modify_byte(const Step& s, Reg r);
+    void jump_to_entry(int cycles);
 };
 
 }  // namespace wz::jit::x64
