@@ -1,0 +1,118 @@
+"""What is done with a trained run: played, filmed, reported, exported, listed."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from warpzone.watch.fields import FIELDS
+from warpzone.watch.video import read_video
+
+from .commands import SMALL, warpzone
+
+FILMED = ("--step-limit", "40", "--stall-limit", "40")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one short run, its final video and one taken on the way."""
+    folder = tmp_path_factory.mktemp("trained")
+    flags = ("--total-updates", "2", "--video-interval", "2", "--step-every-updates", "1", *FILMED)
+    result = warpzone(folder, "train", *SMALL, *flags)
+    assert result.code == 0, result.err
+    assert "[train] video: runs/mario/videos/update_000002_1-1.mp4" in result.out
+    assert "[train] video: runs/mario/videos/final_1-1.mp4" in result.out
+    assert "[train][log] tensorboard_log_dir=runs/mario/tensorboard" in result.out
+    return folder
+
+
+def test_training_leaves_videos_that_play(folder: Path) -> None:
+    for name in ("update_000002_1-1.mp4", "final_1-1.mp4"):
+        frames = read_video(folder / "runs" / "mario" / "videos" / name)
+        assert len(frames) >= 40
+        assert frames[0].shape[2] == 3
+        assert (frames[0] != frames[-1]).any()
+
+
+def test_eval_counts_sampled_and_greedy_episodes(folder: Path) -> None:
+    out = folder / "results" / "eval.json"
+    result = warpzone(folder, "eval", "--episodes", "3", "--threads", "1", "--out", str(out))
+    assert result.code == 0, result.err
+    saved = json.loads(out.read_text())
+    assert saved["global_step"] == 256
+    assert set(saved["results"]) == {"sampled", "greedy"}
+    for rows in saved["results"].values():
+        assert [row["stage"] for row in rows] == ["1-1"]
+        assert rows[0]["episodes"] == sum(rows[0]["ends"].values()) == 3
+        assert 0 <= rows[0]["clear_rate"] <= 1
+        assert 0 < rows[0]["mean_x"] <= rows[0]["max_x"]
+    again = warpzone(
+        folder, "eval", "--episodes", "3", "--threads", "1", "--out", str(out), "--mode", "sampled"
+    )
+    assert again.code == 0
+    assert json.loads(out.read_text())["results"] == {"sampled": saved["results"]["sampled"]}
+
+
+@pytest.mark.parametrize("kind", ["mp4", "gif"])
+def test_record_films_an_episode(kind: str, folder: Path) -> None:
+    out = folder / f"film.{kind}"
+    result = warpzone(folder, "record", "--any-episode", "--scale", "1", "--no-overlay", "--out", str(out))
+    assert result.code == 0, result.err
+    assert str(out) in result.out
+    if kind == "mp4":
+        frames = read_video(out)
+        assert frames[0].shape == (240, 256, 3)
+        assert len(frames) > 60
+    else:
+        assert out.read_bytes().startswith(b"GIF8")
+
+
+def test_report_is_one_page_with_the_curves(folder: Path) -> None:
+    result = warpzone(folder, "report", "mario")
+    assert result.code == 0, result.err
+    page = (folder / "runs" / "mario" / "report.html").read_text()
+    assert page.count("data:image") >= 3
+    assert "mario" in page
+
+
+def test_export_writes_every_record_as_a_table(folder: Path) -> None:
+    assert warpzone(folder, "export", "mario").code == 0
+    table = pyarrow.parquet.read_table(folder / "runs" / "mario" / "metrics" / "history.parquet")
+    assert table.column("update").to_pylist() == [1, 2]
+    assert set(FIELDS) <= set(table.column_names)
+    assert warpzone(folder, "export", "mario", "--format", "csv", "--out", "history.csv").code == 0
+    with (folder / "history.csv").open() as file:
+        assert [row["global_step"] for row in csv.DictReader(file)] == ["128", "256"]
+
+
+def test_checkpoints_are_listed_and_described(folder: Path) -> None:
+    listed = warpzone(folder, "checkpoints", "list")
+    assert listed.code == 0
+    for name in ("latest", "step_000000000128", "step_000000000256"):
+        assert name in listed.out
+    described = warpzone(folder, "checkpoints", "inspect", "runs/mario/checkpoints/latest.pt", "--json")
+    assert described.code == 0
+    assert json.loads(described.out)["global_step"] == 256
+
+
+def test_dry_runs_say_what_they_would_do_and_write_nothing(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    resolved = warpzone(
+        folder, "train", "--dry-run", "--fresh", "--preset", "cpu", REWARD_DISTANCE_WEIGHT="0.05"
+    )
+    assert json.loads(resolved.out)["reward"]["reward_distance_weight"] == 0.05
+    for argv in (
+        ["eval"],
+        ["record"],
+        ["report", "mario"],
+        ["export", "mario"],
+        ["checkpoints", "prune", "runs", "--keep", "1"],
+    ):
+        result = warpzone(folder, *argv, "--dry-run")
+        assert result.code == 0, result.err
+        assert result.out
+    assert sorted(folder.rglob("*")) == before

@@ -1,0 +1,163 @@
+"""The training loop: what it learns with, what it says, and what it leaves behind when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from warpzone.errors import CheckpointError
+from warpzone.learn.learner import Learner
+from warpzone.run.checkpoints import load_checkpoint
+from warpzone.watch.metrics import read_metrics
+
+from .small_runs import Quiet, measured, small_run
+
+EVERY: dict[str, tuple[str, ...]] = {
+    **{f"algo {name}": ("--algo", name) for name in ("a3c", "impala", "appo", "ppo")},
+    **{f"memory {name}": ("--recurrent-type", name) for name in ("gru", "lstm", "transformer")},
+    "replay": ("--per",),
+    "replay on the device": ("--per", "--per-gpu-sample"),
+    "replay every other update, two batches": ("--per", "--per-sample-interval", "2", "--per-batches", "2"),
+    "replay with memory": ("--per", "--recurrent-type", "gru"),
+    "overlapped": ("--overlap-collect", "--algo", "appo"),
+    "double-buffered": ("--double-buffer",),
+    "overlapped and double-buffered": ("--overlap-collect", "--double-buffer", "--algo", "impala"),
+    "gradient accumulation": ("--grad-accum", "4", "--learner", "torch"),
+    "several stages": ("--world", "1", "--stage-span", "4", "--normalise-values", "--curriculum", "progress"),
+    "nature network": ("--encoder", "nature", "--size", "84", "84"),
+}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_everything_there_is_to_choose_trains(kind: str, tmp_path: Path) -> None:
+    display = Quiet()
+    replay = ("--per-capacity", "512", "--per-batch-size", "32")
+    outcome = small_run(tmp_path, "--total-updates", "3", *replay, *EVERY[kind], display=display)
+    assert (outcome.progress.update, outcome.progress.global_step) == (3, 3 * 8 * 16)
+    for record in display.records:
+        assert record["loss_total"] is not None
+        assert record["grad_norm"] > 0
+        assert 0 < record["entropy"] <= 1.95
+    if "--per" in EVERY[kind]:
+        assert display.records[-1]["replay_push_total"] == 3 * 8 * 16
+        # Of two updates at least one has learned from the replay.
+        assert any(record["loss_per"] for record in display.records[-2:])
+    if "--overlap-collect" in EVERY[kind]:
+        assert display.records[-1]["policy_lag"] == 1
+    else:
+        assert display.records[-1]["policy_lag"] == 0
+
+
+def test_global_step_is_counted_the_same_with_and_without_overlap(tmp_path: Path) -> None:
+    for name, flags in (("turns", ()), ("overlapped", ("--overlap-collect",))):
+        small_run(tmp_path, "--run-name", name, "--total-updates", "3", *flags)
+    steps = [[r["global_step"] for r in read_metrics(tmp_path / name)] for name in ("turns", "overlapped")]
+    assert steps[0] == steps[1] == [128, 256, 384]
+
+
+class Broken(Exception):
+    """Something that no one expected."""
+
+
+def breaking(monkeypatch: pytest.MonkeyPatch, at_update: int) -> None:
+    """Make the learner fail in the middle of its n-th update."""
+    update = Learner.update
+
+    def fail(self: Learner, rollout: Any) -> dict[str, float]:
+        learned = update(self, rollout)
+        if self.version == at_update:
+            self.version -= 1
+            raise Broken
+        return learned
+
+    monkeypatch.setattr(Learner, "update", fail)
+
+
+def test_an_error_in_mid_update_saves_what_is_sound_and_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        breaking(patch, at_update=3)
+        with pytest.raises(Broken):
+            small_run(tmp_path, "--total-updates", "9")
+    saved = load_checkpoint(tmp_path / "mario" / "checkpoints" / "latest.pt")
+    assert saved.meta.global_update == 2
+    assert saved.state["envs"] is None
+    display = Quiet()
+    small_run(tmp_path, "--total-updates", "4", display=display)
+    assert any("episodes begin anew" in line for line in display.lines)
+    assert [record["update"] for record in measured(tmp_path / "mario")] == [1, 2, 3, 4]
+
+
+def test_weights_that_are_not_finite_never_replace_latest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_run(tmp_path, "--total-updates", "1")
+    update = Learner.update
+
+    def spoil(self: Learner, rollout: Any) -> dict[str, float]:
+        learned = update(self, rollout)
+        with torch.no_grad():
+            next(iter(self.policy.parameters())).fill_(torch.nan)
+        return learned
+
+    monkeypatch.setattr(Learner, "update", spoil)
+    display = Quiet()
+    small_run(tmp_path, "--total-updates", "2", display=display)
+    assert any("not finite" in line for line in display.lines)
+    assert load_checkpoint(tmp_path / "mario" / "checkpoints" / "latest.pt").meta.global_update == 1
+
+
+def test_a_checkpoint_of_another_architecture_is_refused_and_nothing_is_changed(tmp_path: Path) -> None:
+    small_run(tmp_path, "--total-updates", "1")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError, match="another architecture"):
+        small_run(tmp_path, "--total-updates", "2", "--hidden", "32")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_resumed_run_keeps_its_settings_where_no_flag_says_otherwise(tmp_path: Path) -> None:
+    from warpzone.cli.train import settings
+
+    small_run(tmp_path, "--total-updates", "1", "--hidden", "32", "--seed", "7", "--profile", "--resume", "")
+    runs = ["--runs-dir", str(tmp_path)]
+    kept = settings([*runs, "--seed", "8"], {})
+    assert (kept.model.hidden, kept.run.seed, kept.collect.num_envs) == (32, 8, 8)
+    assert not kept.watch.profile
+    assert settings([*runs, "--fresh"], {}).model.hidden != 32
+    assert settings([*runs, "--preset", "cpu"], {}).model.hidden != 32
+    assert settings([*runs, "--run-name", "new"], {}).model.hidden != 32
+
+
+def test_limits_in_steps_and_in_time_end_the_run(tmp_path: Path) -> None:
+    by_steps = small_run(tmp_path, "--run-name", "steps", "--total-steps", "300")
+    assert (by_steps.progress.update, by_steps.reason) == (3, "all steps are done")
+    by_time = small_run(tmp_path, "--run-name", "time", "--time-limit", "0.01")
+    assert by_time.reason == "the time limit was reached"
+    assert by_time.progress.elapsed_s >= 0.6
+
+
+def test_the_log_of_a_run_says_what_happened_with_the_prefixes_of_the_contract(tmp_path: Path) -> None:
+    display = Quiet(interrupt_after=1)
+    small_run(tmp_path, "--total-updates", "9", "--scripted-forward-frames", "60", display=display)
+    small_run(tmp_path, "--total-updates", "2", display=display)
+    log = (tmp_path / "mario" / "train.log").read_text()
+    for start in (
+        "[reward] scripted start of 1-1",
+        "[env] constructing env 8/8",
+        "[train][warn] interrupted",
+    ):
+        assert any(line.startswith(start) for line in display.lines)
+        assert start in log
+    assert any(line.startswith("[train] resuming from") for line in display.lines)
+
+
+def test_the_heartbeat_tells_the_phases(tmp_path: Path) -> None:
+    small_run(tmp_path, "--total-updates", "1")
+    beats = [json.loads(line) for line in (tmp_path / "mario" / "heartbeat.jsonl").read_text().splitlines()]
+    assert beats[-1]["phase"] == "closed"
+    assert beats[-1]["update"] == 0
