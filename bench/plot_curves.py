@@ -1,6 +1,6 @@
 """Curves for docs/results.md: reads the metrics of runs, writes one small CSV each and one picture of all.
 
-    python bench/plot_curves.py --out docs/media/h200-1-1.png --title "1-1 on one H200" seed0=runs/a seed1=runs/b
+python bench/plot_curves.py --out docs/media/h200-1-1.png --title "1-1 on one H200" seed0=runs/a seed1=runs/b
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def main() -> None:
         axes[1].plot([r["global_step"] / 1e6 for r in records], rates, label=label)
         if args.csv_dir is not None:
             args.csv_dir.mkdir(parents=True, exist_ok=True)
-            with (args.csv_dir / f"{args.out.stem}-{re.sub('[^a-z0-9]+', '-', label.lower())}.csv").open("w", newline="") as file:
+            slug = re.sub("[^a-z0-9]+", "-", label.lower())
+            with (args.csv_dir / f"{args.out.stem}-{slug}.csv").open("w", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(COLUMNS)
                 for r in records:

@@ -88,16 +88,20 @@ Bytes memory_view(nb::object self) {
     return Bytes((c.machine.*Member), {Size}, self);
 }
 
-Results results(const PoolConfig& config, std::size_t observation, Array<u8> observations, Array<i32> telemetry,
-                Array<bool> terminated, Array<bool> truncated, Array<u8> final_observations,
-                Array<i32> final_telemetry) {
+Results results(const PoolConfig& config, std::size_t observation, Array<u8> observations,
+                Array<i32> telemetry, Array<bool> terminated, Array<bool> truncated,
+                Array<u8> final_observations, Array<i32> final_telemetry) {
     const auto n = static_cast<std::size_t>(config.environments);
     if (observations.size() != n * observation || final_observations.size() != n * observation ||
-        telemetry.size() != n * kFieldCount || final_telemetry.size() != n * kFieldCount || terminated.size() != n ||
-        truncated.size() != n)
+        telemetry.size() != n * kFieldCount || final_telemetry.size() != n * kFieldCount ||
+        terminated.size() != n || truncated.size() != n)
         throw PoolError("A buffer has the wrong size for this pool.");
-    return {observations.data(), telemetry.data(), reinterpret_cast<u8*>(terminated.data()),
-            reinterpret_cast<u8*>(truncated.data()), final_observations.data(), final_telemetry.data()};
+    return {observations.data(),
+            telemetry.data(),
+            reinterpret_cast<u8*>(terminated.data()),
+            reinterpret_cast<u8*>(truncated.data()),
+            final_observations.data(),
+            final_telemetry.data()};
 }
 
 /// Re-raises an engine error as the class of that name in warpzone.errors.
@@ -153,16 +157,18 @@ NB_MODULE(_native, m) {
                  return peek(c.machine, *c.cartridge, static_cast<u16>(addr));
              })
         .def("save", [](const Console1& c) { return to_bytes(save_machine(c.machine, *c.cartridge)); })
-        .def("load", [](Console1& c, const nb::bytes& b) { load_machine(to_vector(b), c.machine, *c.cartridge); })
+        .def("load",
+             [](Console1& c, const nb::bytes& b) { load_machine(to_vector(b), c.machine, *c.cartridge); })
         .def("reset", [](Console1& c) { press_reset(c.machine, *c.cartridge); });
 
     nb::class_<Pool>(m, "Pool")
         .def(
             "__init__",
-            [](Pool* self, const nb::bytes& rom, int environments, int threads, int frame_skip, int frame_stack,
-               int height, int width, int top, const std::string& channels, double sticky, int noop_max, bool max_pool,
-               int stall_limit, int step_limit, int autoreset, bool pal, bool lost_levels, bool pin,
-               const std::vector<std::pair<int, int>>& stages, const std::vector<int>& actions) {
+            [](Pool* self, const nb::bytes& rom, int environments, int threads, int frame_skip,
+               int frame_stack, int height, int width, int top, const std::string& channels, double sticky,
+               int noop_max, bool max_pool, int stall_limit, int step_limit, int autoreset, bool pal,
+               bool lost_levels, bool pin, const std::vector<std::pair<int, int>>& stages,
+               const std::vector<int>& actions) {
                 PoolConfig c;
                 c.environments = environments;
                 c.threads = threads;
@@ -192,27 +198,29 @@ NB_MODULE(_native, m) {
                 nb::gil_scoped_release release;
                 new (self) Pool(std::move(cartridge), std::move(c));
             },
-            "rom"_a, nb::kw_only(), "environments"_a, "threads"_a, "frame_skip"_a, "frame_stack"_a, "height"_a,
-            "width"_a, "top"_a, "channels"_a, "sticky"_a, "noop_max"_a, "max_pool"_a, "stall_limit"_a, "step_limit"_a,
-            "autoreset"_a, "pal"_a, "lost_levels"_a, "pin"_a, "stages"_a, "actions"_a)
+            "rom"_a, nb::kw_only(), "environments"_a, "threads"_a, "frame_skip"_a, "frame_stack"_a,
+            "height"_a, "width"_a, "top"_a, "channels"_a, "sticky"_a, "noop_max"_a, "max_pool"_a,
+            "stall_limit"_a, "step_limit"_a, "autoreset"_a, "pal"_a, "lost_levels"_a, "pin"_a, "stages"_a,
+            "actions"_a)
         .def(
             "reset",
             [](Pool& p, std::optional<Array<const bool>> mask, std::optional<Array<const u64>> seeds,
-               std::optional<nb::bytes> snapshot, Array<u8> observations, Array<i32> telemetry, Array<bool> terminated,
-               Array<bool> truncated, Array<u8> final_observations, Array<i32> final_telemetry) {
+               std::optional<nb::bytes> snapshot, Array<u8> observations, Array<i32> telemetry,
+               Array<bool> terminated, Array<bool> truncated, Array<u8> final_observations,
+               Array<i32> final_telemetry) {
                 const auto n = static_cast<std::size_t>(p.environments());
                 if ((mask && mask->size() != n) || (seeds && seeds->size() != n))
                     throw PoolError("A reset mask or a list of seeds needs one entry for each environment.");
-                const Results to = results(p.config(), p.observation_size(), observations, telemetry, terminated,
-                                           truncated, final_observations, final_telemetry);
+                const Results to = results(p.config(), p.observation_size(), observations, telemetry,
+                                           terminated, truncated, final_observations, final_telemetry);
                 std::vector<u8> blob;
                 if (snapshot) blob = to_vector(*snapshot);
                 nb::gil_scoped_release release;
-                p.reset(mask ? reinterpret_cast<const u8*>(mask->data()) : nullptr, seeds ? seeds->data() : nullptr,
-                        snapshot ? &blob : nullptr, to);
+                p.reset(mask ? reinterpret_cast<const u8*>(mask->data()) : nullptr,
+                        seeds ? seeds->data() : nullptr, snapshot ? &blob : nullptr, to);
             },
-            "mask"_a.none(), "seeds"_a.none(), "snapshot"_a.none(), "observations"_a, "telemetry"_a, "terminated"_a,
-            "truncated"_a, "final_observations"_a, "final_telemetry"_a)
+            "mask"_a.none(), "seeds"_a.none(), "snapshot"_a.none(), "observations"_a, "telemetry"_a,
+            "terminated"_a, "truncated"_a, "final_observations"_a, "final_telemetry"_a)
         .def("send",
              [](Pool& p, Array<const i64> actions, Array<u8> observations, Array<i32> telemetry,
                 Array<bool> terminated, Array<bool> truncated, Array<u8> final_observations,
@@ -220,8 +228,8 @@ NB_MODULE(_native, m) {
                  if (actions.size() != static_cast<std::size_t>(p.environments()))
                      throw PoolError("Give one action for each of the " + std::to_string(p.environments()) +
                                      " environments.");
-                 const Results to = results(p.config(), p.observation_size(), observations, telemetry, terminated,
-                                            truncated, final_observations, final_telemetry);
+                 const Results to = results(p.config(), p.observation_size(), observations, telemetry,
+                                            terminated, truncated, final_observations, final_telemetry);
                  nb::gil_scoped_release release;
                  p.send(actions.data(), to);
              })
@@ -237,8 +245,8 @@ NB_MODULE(_native, m) {
                  if (actions.size() != static_cast<std::size_t>(p.environments()))
                      throw PoolError("Give one action for each of the " + std::to_string(p.environments()) +
                                      " environments.");
-                 const Results to = results(p.config(), p.observation_size(), observations, telemetry, terminated,
-                                            truncated, final_observations, final_telemetry);
+                 const Results to = results(p.config(), p.observation_size(), observations, telemetry,
+                                            terminated, truncated, final_observations, final_telemetry);
                  nb::gil_scoped_release release;
                  p.step(actions.data(), to);
              })
@@ -301,10 +309,15 @@ NB_MODULE(_native, m) {
              [](Pool& p, int i, Array<u8> out) {
                  check_index(p, i);
                  check_idle(p);
-                 if (out.size() != p.observation_size()) throw PoolError("A buffer has the wrong size for this pool.");
+                 if (out.size() != p.observation_size())
+                     throw PoolError("A buffer has the wrong size for this pool.");
                  p.slot(i).observe(out.data());
              })
-        .def("random_state", [](Pool& p, int i) { check_index(p, i); return p.slot(i).random().state; })
+        .def("random_state",
+             [](Pool& p, int i) {
+                 check_index(p, i);
+                 return p.slot(i).random().state;
+             })
         .def("close", [](Pool&) {});
 
     nb::list fields;

@@ -3,8 +3,9 @@
 
 namespace wz {
 
-/// The part of the sound chip that a program can see: length counters, the frame counter with its interrupt, and
-/// the sample channel's (DMC) memory reader with its interrupt. It makes no sound. Brought up to date on access.
+/// The part of the sound chip that a program can see: length counters, the frame counter with its interrupt,
+/// and the sample channel's (DMC) memory reader with its interrupt. It makes no sound. Brought up to date on
+/// access.
 struct Apu {
     i64 sequence_start = 0;  ///< CPU cycle at which the running frame-counter sequence began
     i64 now = 0;             ///< CPU cycle up to which the state is current
@@ -16,16 +17,17 @@ struct Apu {
     u8 enabled = 0;  ///< $4015 bits 0-3
     u8 length[4] = {};
     u8 halt[4] = {};
-    u8 clocked = 0;            ///< length counters that counted down ...
-    i64 clocked_at = -1;       ///< ... in this cycle
-    /// The interrupt line is high at the ends of cycles from the first of these up to, not including, the second.
+    u8 clocked = 0;       ///< length counters that counted down ...
+    i64 clocked_at = -1;  ///< ... in this cycle
+    /// The interrupt line is high at the ends of cycles from the first of these up to, not including, the
+    /// second.
     i64 irq_since = kNever, irq_until = kNever;
     // DMC
     u8 dmc_irq_enabled = 0, dmc_loop = 0, dmc_irq = 0, dmc_rate = 0;
     u8 dmc_address = 0, dmc_length = 0;
     u8 dmc_buffer_full = 0, dmc_bits = 8;
     u16 dmc_bytes_left = 0;
-    i64 dmc_next_bit = 0;    ///< cycle of the next output-unit clock
+    i64 dmc_next_bit = 0;       ///< cycle of the next output-unit clock
     i64 dmc_fetch_at = kNever;  ///< cycle at which the reader wants a byte from memory
 };
 
@@ -96,8 +98,8 @@ inline void lower_irq(Apu& a, u8& flag, i64 cycle) {
     if (was_high && !irq_line(a)) a.irq_until = cycle;
 }
 
-/// Runs the frame counter and the DMC output unit through every cycle before `cycle`. What they do in a cycle comes
-/// before the processor's access in it, so an access in cycle c wants them synced to c + 1.
+/// Runs the frame counter and the DMC output unit through every cycle before `cycle`. What they do in a cycle
+/// comes before the processor's access in it, so an access in cycle c wants them synced to c + 1.
 inline void sync(Apu& a, Region r, i64 cycle) {
     for (;;) {
         const Step& s = next_step(a, r);
@@ -120,7 +122,8 @@ inline void sync(Apu& a, Region r, i64 cycle) {
             ++a.step;
         }
     }
-    // The output unit's clock runs whether or not there is anything to play; while it is silent many ticks are one.
+    // The output unit's clock runs whether or not there is anything to play; while it is silent many ticks
+    // are one.
     const i64 period = kDmcPeriod[static_cast<int>(r)][a.dmc_rate];
     if (a.dmc_next_bit < cycle && !a.dmc_buffer_full && a.dmc_fetch_at == kNever) {
         const i64 ticks = (cycle - a.dmc_next_bit + period - 1) / period;
@@ -175,10 +178,18 @@ inline i64 next_dmc(const Apu& a, Region r) {
 inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
     sync(a, r, cycle + 1);
     switch (addr) {
-        case 0x4000: a.halt[0] = (value >> 5) & 1; break;
-        case 0x4004: a.halt[1] = (value >> 5) & 1; break;
-        case 0x4008: a.halt[2] = value >> 7; break;
-        case 0x400C: a.halt[3] = (value >> 5) & 1; break;
+        case 0x4000:
+            a.halt[0] = (value >> 5) & 1;
+            break;
+        case 0x4004:
+            a.halt[1] = (value >> 5) & 1;
+            break;
+        case 0x4008:
+            a.halt[2] = value >> 7;
+            break;
+        case 0x400C:
+            a.halt[3] = (value >> 5) & 1;
+            break;
         case 0x4003:
         case 0x4007:
         case 0x400B:
@@ -195,8 +206,12 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
             a.dmc_rate = value & 15;
             if (!a.dmc_irq_enabled) lower_irq(a, a.dmc_irq, cycle);
             break;
-        case 0x4012: a.dmc_address = value; break;
-        case 0x4013: a.dmc_length = value; break;
+        case 0x4012:
+            a.dmc_address = value;
+            break;
+        case 0x4013:
+            a.dmc_length = value;
+            break;
         case 0x4015:
             a.enabled = value & 15;
             for (int i = 0; i < 4; ++i)
@@ -217,7 +232,8 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
             // The counter restarts on the sound chip's own half-rate clock.
             a.reset_at = cycle + ((cycle & 1) ? 4 : 3);
             break;
-        default: break;
+        default:
+            break;
     }
 }
 

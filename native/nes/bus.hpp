@@ -114,13 +114,15 @@ inline u8 read_vram(Console& k) {
     const u16 addr = p.v & 0x3FFF;
     u8 value;
     if (addr >= 0x3F00) {
-        value = static_cast<u8>((*palette_entry(p, addr) & ((p.mask & 1) ? 0x30 : 0x3F)) | (decayed_bus(m) & 0xC0));
+        value = static_cast<u8>((*palette_entry(p, addr) & ((p.mask & 1) ? 0x30 : 0x3F)) |
+                                (decayed_bus(m) & 0xC0));
         drive_bus(m, value, 0x3F);
         p.read_buffer = ppu::nametable_byte(p, k.cart, addr);
     } else {
         value = p.read_buffer;
         drive_bus(m, value);
-        p.read_buffer = addr >= 0x2000 ? ppu::nametable_byte(p, k.cart, addr) : ppu::pattern_bytes(p, k.cart)[addr];
+        p.read_buffer =
+            addr >= 0x2000 ? ppu::nametable_byte(p, k.cart, addr) : ppu::pattern_bytes(p, k.cart)[addr];
     }
     advance_address(k);
     return value;
@@ -150,7 +152,8 @@ inline u8 read_oam(const Machine& m) {
 inline u8 read_ppu(Console& k, u16 addr, i64 cycle) {
     Machine& m = k.m;
     switch (addr & 7) {
-        case 2: return read_status(k, cycle);
+        case 2:
+            return read_status(k, cycle);
         case 4: {
             sync_ppu(k, k.timing.dots_at_access(cycle));
             const u8 v = read_oam(m);
@@ -162,7 +165,8 @@ inline u8 read_ppu(Console& k, u16 addr, i64 cycle) {
             ppu::drop_hit_forecast(m.ppu);
             ppu::keep_pipeline(m.ppu, k.cart, k.timing);
             return read_vram(k);
-        default: return decayed_bus(m);
+        default:
+            return decayed_bus(m);
     }
 }
 
@@ -177,7 +181,8 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
         ppu::drop_forecast(p);
     else if (reg == 0 || reg >= 5)
         ppu::drop_hit_forecast(p);
-    if (reg >= 6 || (reg == 0 && ((p.ctrl ^ value) & ppu::kBackgroundTable))) ppu::keep_pipeline(p, k.cart, k.timing);
+    if (reg >= 6 || (reg == 0 && ((p.ctrl ^ value) & ppu::kBackgroundTable)))
+        ppu::keep_pipeline(p, k.cart, k.timing);
     switch (reg) {
         case 0: {
             const bool was_high = p.vblank && (p.ctrl & ppu::kNmiEnable);
@@ -186,11 +191,16 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
             update_nmi(m, k.timing, cycle, was_high);
             break;
         }
-        case 1: p.mask = value; break;
-        case 3: p.oam_addr = value; break;
+        case 1:
+            p.mask = value;
+            break;
+        case 3:
+            p.oam_addr = value;
+            break;
         case 4:
             if (fetching(p, k.timing)) {
-                // Sprite evaluation owns the memory: nothing is written, but the address moves to the next sprite.
+                // Sprite evaluation owns the memory: nothing is written, but the address moves to the next
+                // sprite.
                 p.oam_addr = static_cast<u8>(p.oam_addr + 4);
                 break;
             }
@@ -216,8 +226,11 @@ inline void write_ppu(Console& k, u16 addr, u8 value, i64 cycle) {
             }
             p.write_toggle ^= 1;
             break;
-        case 7: write_vram(k, value); break;
-        default: break;
+        case 7:
+            write_vram(k, value);
+            break;
+        default:
+            break;
     }
 }
 
@@ -241,16 +254,19 @@ inline u8 read_slow(Console& k, u16 addr, i64 cycle) {
             // Bit 5 is not driven.
             return static_cast<u8>(apu::read_status(m.apu, m.region, cycle) | (addr >> 8 & 0x20));
         }
-        case 0x4016: return read_pad(m, 0);
-        case 0x4017: return read_pad(m, 1);
-        default: return static_cast<u8>(addr >> 8);
+        case 0x4016:
+            return read_pad(m, 0);
+        case 0x4017:
+            return read_pad(m, 1);
+        default:
+            return static_cast<u8>(addr >> 8);
     }
 }
 
 u8 read_any(Console& k, u16 addr, i64 cycle);
 
-/// Copies a page to sprite memory; returns the cycles the CPU stands still. It does so before its next read, so the
-/// instruction's poll for interrupts is past by then.
+/// Copies a page to sprite memory; returns the cycles the CPU stands still. It does so before its next read,
+/// so the instruction's poll for interrupts is past by then.
 inline int sprite_dma(Console& k, u8 page, i64 cycle) {
     Machine& m = k.m;
     // Reads fall on the same half of the sound chip's clock as restarts of its frame counter.

@@ -59,8 +59,7 @@ std::shared_ptr<const Cartridge> Cartridge::parse(std::span<const u8> image) {
              " character banks of 8 KB: a mapper-0 cartridge has one, or none for character RAM.");
 
     const bool trainer = flags6 & 0x04;
-    const std::size_t need =
-        kHeader + (trainer ? kTrainer : 0) + prg_banks * kPrgBank + chr_banks * kChrBank;
+    const std::size_t need = kHeader + (trainer ? kTrainer : 0) + prg_banks * kPrgBank + chr_banks * kChrBank;
     if (image.size() < need)
         fail("The ROM is cut short: its header promises " + std::to_string(need) + " bytes and it has " +
              std::to_string(image.size()) + ".");
@@ -84,9 +83,15 @@ std::shared_ptr<const Cartridge> Cartridge::parse(std::span<const u8> image) {
                       : (flags6 & 0x01) ? Mirroring::Vertical
                                         : Mirroring::Horizontal;
     switch (cart->mirroring) {
-        case Mirroring::Horizontal: cart->nametable = {0, 0, 0x400, 0x400}; break;
-        case Mirroring::Vertical: cart->nametable = {0, 0x400, 0, 0x400}; break;
-        case Mirroring::FourScreen: cart->nametable = {0, 0x400, 0x800, 0xC00}; break;
+        case Mirroring::Horizontal:
+            cart->nametable = {0, 0, 0x400, 0x400};
+            break;
+        case Mirroring::Vertical:
+            cart->nametable = {0, 0x400, 0, 0x400};
+            break;
+        case Mirroring::FourScreen:
+            cart->nametable = {0, 0x400, 0x800, 0xC00};
+            break;
     }
     cart->hash = fnv1a(cart->chr, fnv1a(cart->prg));
     cart->translation = jit::translate(*cart);

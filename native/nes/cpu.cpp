@@ -21,8 +21,8 @@ void enter_interrupt(Machine& m, const Cartridge& c, u16 vector) {
     m.tail = Tail::NoPoll;
 }
 
-/// An opcode from outside the ROM. One-byte instructions read the byte behind them and throw it away, which matters
-/// where that is a register.
+/// An opcode from outside the ROM. One-byte instructions read the byte behind them and throw it away, which
+/// matters where that is a register.
 u8 fetch_opcode_slowly(Console& k, u16 pc, i64 clock) {
     const u8 opcode = bus::read_any(k, pc, clock);
     const u8 low = opcode & 0x0F;
@@ -34,8 +34,8 @@ u8 fetch_opcode_slowly(Console& k, u16 pc, i64 clock) {
 /// The read-modify-write operations.
 enum class Modify { asl, lsr, rol, ror, inc, dec, slo, rla, sre, rra, dcp, isc };
 
-/// The registers while instructions run. It lives only inside `execute`, where every method is inlined and every
-/// field becomes a host register; flags are kept as the values that they are tested from.
+/// The registers while instructions run. It lives only inside `execute`, where every method is inlined and
+/// every field becomes a host register; flags are kept as the values that they are tested from.
 template <bool SkipIdle>
 struct Core {
     Console& k;
@@ -50,9 +50,22 @@ struct Core {
     Tail tail = Tail::Normal;
 
     WZ_INLINE explicit Core(Console& console)
-        : k(console), m(console.m), ram(m.ram), prg(console.cart.prg.data()), clock(m.clock), limit(m.limit),
-          pc(m.pc), a(m.a), x(m.x), y(m.y), s(m.s), carry(m.p & kCarry), overflow(m.p & kOverflow),
-          rest(m.p & (kInterrupt | kDecimal)), negative(m.p & kNegative), zero(!(m.p & kZero)) {}
+        : k(console),
+          m(console.m),
+          ram(m.ram),
+          prg(console.cart.prg.data()),
+          clock(m.clock),
+          limit(m.limit),
+          pc(m.pc),
+          a(m.a),
+          x(m.x),
+          y(m.y),
+          s(m.s),
+          carry(m.p & kCarry),
+          overflow(m.p & kOverflow),
+          rest(m.p & (kInterrupt | kDecimal)),
+          negative(m.p & kNegative),
+          zero(!(m.p & kZero)) {}
 
     WZ_INLINE void store() const {
         m.clock = clock;
@@ -111,9 +124,7 @@ struct Core {
         pc = static_cast<u16>(pc + 3);
         return static_cast<u16>(lo | hi << 8);
     }
-    WZ_INLINE u16 pointer(u8 at) {
-        return static_cast<u16>(ram[at] | ram[static_cast<u8>(at + 1)] << 8);
-    }
+    WZ_INLINE u16 pointer(u8 at) { return static_cast<u16>(ram[at] | ram[static_cast<u8>(at + 1)] << 8); }
     WZ_INLINE u8 zp_x() { return static_cast<u8>(byte() + x); }
     WZ_INLINE u8 zp_y() { return static_cast<u8>(byte() + y); }
     WZ_INLINE u16 ind_x() { return pointer(static_cast<u8>(byte() + x)); }
@@ -219,18 +230,30 @@ struct Core {
     template <Modify Op>
     WZ_INLINE u8 apply(u8 v) {
         switch (Op) {
-            case Modify::asl: return asl(v);
-            case Modify::lsr: return lsr(v);
-            case Modify::rol: return rol(v);
-            case Modify::ror: return ror(v);
-            case Modify::inc: return inc(v);
-            case Modify::dec: return dec(v);
-            case Modify::slo: return slo(v);
-            case Modify::rla: return rla(v);
-            case Modify::sre: return sre(v);
-            case Modify::rra: return rra(v);
-            case Modify::dcp: return dcp(v);
-            case Modify::isc: return isc(v);
+            case Modify::asl:
+                return asl(v);
+            case Modify::lsr:
+                return lsr(v);
+            case Modify::rol:
+                return rol(v);
+            case Modify::ror:
+                return ror(v);
+            case Modify::inc:
+                return inc(v);
+            case Modify::dec:
+                return dec(v);
+            case Modify::slo:
+                return slo(v);
+            case Modify::rla:
+                return rla(v);
+            case Modify::sre:
+                return sre(v);
+            case Modify::rra:
+                return rra(v);
+            case Modify::dcp:
+                return dcp(v);
+            case Modify::isc:
+                return isc(v);
         }
         __builtin_unreachable();
     }
@@ -246,7 +269,8 @@ struct Core {
         write(addr, apply<Op>(v), at + 2);
     }
     WZ_INLINE u8 status(u8 extra) const {
-        return static_cast<u8>((negative & 0x80) | overflow | kUnused | rest | (zero ? 0 : kZero) | carry | extra);
+        return static_cast<u8>((negative & 0x80) | overflow | kUnused | rest | (zero ? 0 : kZero) | carry |
+                               extra);
     }
     WZ_INLINE void set_status(u8 v) {
         negative = v & kNegative;
@@ -255,8 +279,8 @@ struct Core {
         zero = !(v & kZero);
         carry = v & kCarry;
     }
-    // SHA, SHX, SHY and TAS store a register ANDed with the high byte of the address plus one; when the index leaves
-    // the page, that value also becomes the high byte of where it goes.
+    // SHA, SHX, SHY and TAS store a register ANDed with the high byte of the address plus one; when the index
+    // leaves the page, that value also becomes the high byte of where it goes.
     WZ_INLINE void store_high(u16 base, u8 index, u8 value, int at) {
         u16 addr = indexed_write_address(base, index, at);
         value = static_cast<u8>(value & ((base >> 8) + 1));
@@ -309,56 +333,57 @@ void execute(Console& k) {
     Core<SkipIdle> c(k);
 
 #define OP(code) L_##code
-#define NEXT                                         \
-    do {                                             \
+#define NEXT                                                     \
+    do {                                                         \
         if (__builtin_expect(c.clock >= c.limit, 0)) goto leave; \
-        goto* table[c.opcode()];                             \
+        goto* table[c.opcode()];                                 \
     } while (0)
 #define DO(code, cycles, ...) \
     OP(code) : {              \
         __VA_ARGS__;          \
-        c.clock += (cycles);    \
+        c.clock += (cycles);  \
         NEXT;                 \
     }
 #define IMPLIED(code, ...) DO(code, 2, ++c.pc; __VA_ARGS__)
 // One instruction in all eight read modes of the main group; `v` is the operand.
-#define READ_GROUP(imm, zp, zpx, abs, absx, absy, indx, indy, ...)       \
-    DO(imm, 2, const u8 v = c.byte(); __VA_ARGS__)                         \
-    DO(zp, 3, const u8 v = c.ram[c.byte()]; __VA_ARGS__)                     \
-    DO(zpx, 4, const u8 v = c.ram[c.zp_x()]; __VA_ARGS__)                    \
-    DO(abs, 4, const u8 v = c.read_abs(); __VA_ARGS__)                     \
-    DO(absx, 4, const u8 v = c.read_abs_x(); __VA_ARGS__)                  \
-    DO(absy, 4, const u8 v = c.read_abs_y(); __VA_ARGS__)                  \
-    DO(indx, 6, const u8 v = c.read_ind_x(); __VA_ARGS__)                  \
+#define READ_GROUP(imm, zp, zpx, abs, absx, absy, indx, indy, ...) \
+    DO(imm, 2, const u8 v = c.byte(); __VA_ARGS__)                 \
+    DO(zp, 3, const u8 v = c.ram[c.byte()]; __VA_ARGS__)           \
+    DO(zpx, 4, const u8 v = c.ram[c.zp_x()]; __VA_ARGS__)          \
+    DO(abs, 4, const u8 v = c.read_abs(); __VA_ARGS__)             \
+    DO(absx, 4, const u8 v = c.read_abs_x(); __VA_ARGS__)          \
+    DO(absy, 4, const u8 v = c.read_abs_y(); __VA_ARGS__)          \
+    DO(indx, 6, const u8 v = c.read_ind_x(); __VA_ARGS__)          \
     DO(indy, 5, const u8 v = c.read_ind_y(); __VA_ARGS__)
 // Read-modify-write in its four official modes.
-#define MODIFY_GROUP(zp, zpx, abs, absx, op)                             \
-    DO(zp, 5, const u8 at = c.byte(); c.ram[at] = c.template apply<Modify::op>(c.ram[at]))                   \
-    DO(zpx, 6, const u8 at = c.zp_x(); c.ram[at] = c.template apply<Modify::op>(c.ram[at]))                  \
-    DO(abs, 6, c.template modify<Modify::op>(c.word(), 3))                                    \
+#define MODIFY_GROUP(zp, zpx, abs, absx, op)                                                \
+    DO(zp, 5, const u8 at = c.byte(); c.ram[at] = c.template apply<Modify::op>(c.ram[at]))  \
+    DO(zpx, 6, const u8 at = c.zp_x(); c.ram[at] = c.template apply<Modify::op>(c.ram[at])) \
+    DO(abs, 6, c.template modify<Modify::op>(c.word(), 3))                                  \
     DO(absx, 7, c.template modify<Modify::op>(c.indexed_write_address(c.word(), c.x, 3), 4))
-#define MODIFY_GROUP_UNOFFICIAL(zp, zpx, abs, absx, absy, indx, indy, op) \
-    MODIFY_GROUP(zp, zpx, abs, absx, op)                                  \
-    DO(absy, 7, c.template modify<Modify::op>(c.indexed_write_address(c.word(), c.y, 3), 4))       \
-    DO(indx, 8, c.template modify<Modify::op>(c.ind_x(), 5))                                   \
+#define MODIFY_GROUP_UNOFFICIAL(zp, zpx, abs, absx, absy, indx, indy, op)                    \
+    MODIFY_GROUP(zp, zpx, abs, absx, op)                                                     \
+    DO(absy, 7, c.template modify<Modify::op>(c.indexed_write_address(c.word(), c.y, 3), 4)) \
+    DO(indx, 8, c.template modify<Modify::op>(c.ind_x(), 5))                                 \
     DO(indy, 8, c.template modify<Modify::op>(c.indexed_write_address(c.pointer(c.byte()), c.y, 4), 5))
-#define BRANCH(code, condition)                                            \
-    OP(code) : {                                                           \
-        const u8 offset = c.byte();                                          \
-        if (condition) {                                                   \
-            const bool crossed = c.take_branch(offset);                      \
-            if (__builtin_expect(c.clock >= c.limit, 0)) {                     \
-                if (!crossed) c.tail = Tail::TakenBranch;                    \
-                goto leave;                                                \
-            }                                                              \
-            goto* table[c.opcode()];                                           \
-        }                                                                  \
-        c.clock += 2;                                                        \
-        NEXT;                                                              \
+#define BRANCH(code, condition)                            \
+    OP(code) : {                                           \
+        const u8 offset = c.byte();                        \
+        if (condition) {                                   \
+            const bool crossed = c.take_branch(offset);    \
+            if (__builtin_expect(c.clock >= c.limit, 0)) { \
+                if (!crossed) c.tail = Tail::TakenBranch;  \
+                goto leave;                                \
+            }                                              \
+            goto* table[c.opcode()];                       \
+        }                                                  \
+        c.clock += 2;                                      \
+        NEXT;                                              \
     }
 
-#define ROW(h) &&L_##h##0, &&L_##h##1, &&L_##h##2, &&L_##h##3, &&L_##h##4, &&L_##h##5, &&L_##h##6, &&L_##h##7, \
-               &&L_##h##8, &&L_##h##9, &&L_##h##A, &&L_##h##B, &&L_##h##C, &&L_##h##D, &&L_##h##E, &&L_##h##F
+#define ROW(h)                                                                                      \
+    &&L_##h##0, &&L_##h##1, &&L_##h##2, &&L_##h##3, &&L_##h##4, &&L_##h##5, &&L_##h##6, &&L_##h##7, \
+        &&L_##h##8, &&L_##h##9, &&L_##h##A, &&L_##h##B, &&L_##h##C, &&L_##h##D, &&L_##h##E, &&L_##h##F
     static const void* const table[256] = {ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7),
                                            ROW(8), ROW(9), ROW(A), ROW(B), ROW(C), ROW(D), ROW(E), ROW(F)};
     NEXT;
@@ -444,7 +469,8 @@ void execute(Console& k) {
         c.rest |= kInterrupt;
         goto flag_changed;
     }
-    flag_changed : {
+flag_changed:
+    {
         ++c.pc;
         c.clock += 2;
         c.tail = Tail::FlagChange;
@@ -598,7 +624,8 @@ void execute(Console& k) {
         c.clock += 4;
         NEXT;
     }
-    OP(02) : OP(12) : OP(22) : OP(32) : OP(42) : OP(52) : OP(62) : OP(72) : OP(92) : OP(B2) : OP(D2) : OP(F2) : {
+    OP(02)
+        : OP(12) : OP(22) : OP(32) : OP(42) : OP(52) : OP(62) : OP(72) : OP(92) : OP(B2) : OP(D2) : OP(F2) : {
         m.jammed = 1;
         c.clock = c.clock < c.limit ? c.limit : c.clock + 1;
         c.tail = Tail::NoPoll;

@@ -3,9 +3,9 @@
 
 namespace wz::idle {
 
-/// After a taken branch backwards: if the loop just entered only waits for the PPU status to change, the number of
-/// whole iterations that can be passed over. `clock` is the cycle at the loop's head, `length` its cycles.
-/// Every skipped read would have seen what the last one saw, in the same cycle, and changed nothing.
+/// After a taken branch backwards: if the loop just entered only waits for the PPU status to change, the
+/// number of whole iterations that can be passed over. `clock` is the cycle at the loop's head, `length` its
+/// cycles. Every skipped read would have seen what the last one saw, in the same cycle, and changed nothing.
 inline i64 skippable_polls(Console& k, i64 clock, i64 length) {
     const Machine& m = k.m;
     Ppu& p = k.m.ppu;
@@ -28,8 +28,8 @@ inline i64 skippable_polls(Console& k, i64 clock, i64 length) {
 inline bool polls_status(const u8* loop, u8 offset) {
     const bool reads = (loop[0] == 0xAD || loop[0] == 0x2C) && loop[1] == 0x02 && loop[2] == 0x20;
     if (!reads) return false;
-    if (offset == 0xFB) return true;                                    // LDA|BIT $2002 / Bxx
-    return offset == 0xF9 && loop[0] == 0xAD && loop[3] == 0x29;        // LDA $2002 / AND #mask / Bxx
+    if (offset == 0xFB) return true;                              // LDA|BIT $2002 / Bxx
+    return offset == 0xF9 && loop[0] == 0xAD && loop[3] == 0x29;  // LDA $2002 / AND #mask / Bxx
 }
 
 }  // namespace wz::idle

@@ -154,11 +154,14 @@ std::string invalid_state(const Machine& m) {
     if (p.done < p.origin || p.done - p.origin > ppu::frame_dots(t) || p.done > dots + ppu::frame_dots(t) ||
         dots - p.done > 2 * ppu::frame_dots(t))
         return "its picture unit is not where its processor is";
-    if (m.frame_end != kNever && m.frame_end > m.clock + 2 * ppu::frame_dots(t)) return "its frame never ends";
-    if (m.frame_end == kNever && m.frame_begin > m.clock + 2 * ppu::frame_dots(t)) return "its frame never begins";
+    if (m.frame_end != kNever && m.frame_end > m.clock + 2 * ppu::frame_dots(t))
+        return "its frame never ends";
+    if (m.frame_end == kNever && m.frame_begin > m.clock + 2 * ppu::frame_dots(t))
+        return "its frame never begins";
     if (p.fine_x > 7 || p.v > 0x7FFF || p.t > 0x7FFF || p.vblank > 1 || p.odd_frame > 1 || p.write_toggle > 1)
         return "its picture unit is in no possible state";
-    if (a.step > 5 || a.dmc_rate > 15 || a.dmc_bits < 1 || a.dmc_bits > 8 || a.five_step > 1 || a.five_step_next > 1)
+    if (a.step > 5 || a.dmc_rate > 15 || a.dmc_bits < 1 || a.dmc_bits > 8 || a.five_step > 1 ||
+        a.five_step_next > 1)
         return "its sound unit is in no possible state";
     if (m.clock - a.sequence_start > 100 * ppu::frame_dots(t) && a.now < m.clock - 100 * ppu::frame_dots(t))
         return "its sound unit has fallen behind";

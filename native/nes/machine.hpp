@@ -25,11 +25,11 @@ enum class Tail : u8 {
 /// Times are in CPU cycles since power-on.
 struct Machine {
     i64 clock = 0;
-    i64 limit = 0;             ///< the CPU runs until here, then looks at what is due
-    i64 frame_end = kNever;    ///< first cycle after the vertical blank began; kNever once it has
-    i64 frame_begin = 0;       ///< by then the PPU must be asked where the next frame begins; kNever once it has
-    i64 nmi_sample = kNever;   ///< cycle at whose end the NMI edge is (or will be) seen
-    i64 scheduled_origin = -1; ///< the PPU frame the three times above were computed for
+    i64 limit = 0;           ///< the CPU runs until here, then looks at what is due
+    i64 frame_end = kNever;  ///< first cycle after the vertical blank began; kNever once it has
+    i64 frame_begin = 0;  ///< by then the PPU must be asked where the next frame begins; kNever once it has
+    i64 nmi_sample = kNever;    ///< cycle at whose end the NMI edge is (or will be) seen
+    i64 scheduled_origin = -1;  ///< the PPU frame the three times above were computed for
     u16 pc = 0;
     u8 a = 0, x = 0, y = 0, s = 0, p = 0;
     u8 jammed = 0;
@@ -38,9 +38,9 @@ struct Machine {
     u16 stolen = 0;  ///< cycles of sprite DMA behind the last instruction: its poll came before them
     Region region = Region::Ntsc;
     u8 buttons[2] = {}, pad_shift[2] = {}, pad_strobe = 0;
-    u8 pad_read = 0;  ///< the controllers were read in this frame
-    u8 lagged = 0;    ///< they were not read in the last whole frame
-    u32 frame = 0;    ///< frames completed
+    u8 pad_read = 0;   ///< the controllers were read in this frame
+    u8 lagged = 0;     ///< they were not read in the last whole frame
+    u32 frame = 0;     ///< frames completed
     u8 wram_used = 0;  ///< the program has written to `wram`
     Apu apu;
     u8 ram[0x800] = {};
@@ -69,8 +69,8 @@ void power_on(Machine& m, const Cartridge& c, Region region);
 /// The reset button.
 void press_reset(Machine& m, const Cartridge& c);
 
-/// Runs from one vertical blank to the next with the buttons held. Draws into `out` unless it is null: timing and
-/// memory are the same either way.
+/// Runs from one vertical blank to the next with the buttons held. Draws into `out` unless it is null: timing
+/// and memory are the same either way.
 void run_frame(Machine& m, const Cartridge& c, u8 buttons1, u8 buttons2, Frame* out, RunOptions options = {});
 
 /// Reads the CPU's address space without side effects; registers read as the last value on their bus.

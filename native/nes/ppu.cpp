@@ -24,9 +24,7 @@ inline u64 tile_row(const Ppu& p, const Cartridge& c, int tile, int row) {
 /// 0xFF in every byte whose pixel (low two bits) is not transparent.
 inline u64 opaque_bytes(u64 pixels) { return ((pixels | pixels >> 1) & splat(1)) * 0xFF; }
 
-inline u8 reversed(u8 b) {
-    return static_cast<u8>((b * 0x0202020202ull & 0x010884422010ull) % 1023);
-}
+inline u8 reversed(u8 b) { return static_cast<u8>((b * 0x0202020202ull & 0x010884422010ull) % 1023); }
 
 struct Sprite {
     int top, height, x;
@@ -74,7 +72,8 @@ inline u16 column_at(u16 v, int columns) {
     return static_cast<u16>(((v & ~31) | (x & 31)) ^ ((x & 32) << 5));
 }
 
-/// The top `rows` lines (Rows of them, where that is known) of the 33 tiles from `start`, as palette slots 0..15.
+/// The top `rows` lines (Rows of them, where that is known) of the 33 tiles from `start`, as palette slots
+/// 0..15.
 template <int Rows>
 void draw_tiles(const Ppu& p, const Cartridge& c, u8* line, u16 start, int rows) {
     const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
@@ -104,8 +103,8 @@ void draw_tiles(const Ppu& p, const Cartridge& c, u8* line, u16 start, int rows)
     }
 }
 
-/// One line of a sprite over eight palette slots at `at`. The first opaque sprite claims a pixel even where it then
-/// hides behind the background.
+/// One line of a sprite over eight palette slots at `at`. The first opaque sprite claims a pixel even where
+/// it then hides behind the background.
 inline void draw_sprite_row(const Ppu& p, const Cartridge& c, const Sprite& s, int line, u8* at) {
     u64 clip = ~0ull;
     if (!(p.mask & kLeftSprites) && s.x < 8) clip = s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
@@ -132,8 +131,8 @@ void draw_sprites(const Ppu& p, const Cartridge& c, Frame& out, int first, int l
     }
 }
 
-/// Pixels [left, right) of line y, with everything as it is now for the whole of them. `start` is the address of the
-/// line's first tile.
+/// Pixels [left, right) of line y, with everything as it is now for the whole of them. `start` is the address
+/// of the line's first tile.
 void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, int left, int right) {
     alignas(64) u8 buffer[Frame::kStride] = {};
     u8* line = buffer + Frame::kMargin;
@@ -208,7 +207,8 @@ void revive_pipeline(Ppu& p, const Cartridge& c, int dot) {
 bool pipeline_follows_address(Ppu& p, const Cartridge& c) {
     const u16 lo = p.shift_lo, hi = p.shift_hi, alo = p.shift_attr_lo, ahi = p.shift_attr_hi;
     revive_pipeline(p, c, 0);
-    const bool same = lo == p.shift_lo && hi == p.shift_hi && alo == p.shift_attr_lo && ahi == p.shift_attr_hi;
+    const bool same =
+        lo == p.shift_lo && hi == p.shift_hi && alo == p.shift_attr_lo && ahi == p.shift_attr_hi;
     p.shift_lo = lo, p.shift_hi = hi, p.shift_attr_lo = alo, p.shift_attr_hi = ahi;
     return same;
 }
@@ -268,7 +268,8 @@ i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
                 const int under = ((a.lo | a.hi) << 8 | b.lo | b.hi) >> (8 - (offset & 7));
                 const int hit = sprite & visible & under & 0xFF;
                 if (hit)
-                    return p.origin + i64{y} * kDotsPerLine + s.x + 1 + (__builtin_clz(static_cast<u32>(hit)) - 24);
+                    return p.origin + i64{y} * kDotsPerLine + s.x + 1 +
+                           (__builtin_clz(static_cast<u32>(hit)) - 24);
             }
         }
         v = take(next_row(v), p.t, kHorizontal);

@@ -4,7 +4,8 @@
 
 namespace wz {
 
-/// A drawn picture: NES colour numbers (0..63), with room at both ends of a line so that tiles are stored whole.
+/// A drawn picture: NES colour numbers (0..63), with room at both ends of a line so that tiles are stored
+/// whole.
 struct Frame {
     static constexpr int kWidth = 256, kHeight = 240, kMargin = 8, kStride = 272;
     alignas(64) u8 pixels[kStride * kHeight];
@@ -14,23 +15,25 @@ struct Frame {
     const u8* line(int y) const { return pixels + y * kStride + kMargin; }
 };
 
-/// The picture unit. It lies idle between register accesses: `ppu::catch_up` brings it to a given dot, a whole band
-/// of lines at a time. Dots are counted from power-on; `origin` is the count at line 0, dot 0 of this frame, and
-/// the pre-render line is the frame's last.
+/// The picture unit. It lies idle between register accesses: `ppu::catch_up` brings it to a given dot, a
+/// whole band of lines at a time. Dots are counted from power-on; `origin` is the count at line 0, dot 0 of
+/// this frame, and the pre-render line is the frame's last.
 struct Ppu {
     u8 ctrl = 0, mask = 0, oam_addr = 0, fine_x = 0;
     u8 write_toggle = 0, read_buffer = 0;
     u8 vblank = 0;       ///< status bit 7
     u8 vblank_lost = 0;  ///< a read one dot too early keeps the flag from rising this frame
     u8 odd_frame = 0;
-    u8 pipeline_live = 0;  ///< the shift registers below hold what the hardware's would; else they follow from v
-    u16 v = 0, t = 0;      ///< current and next VRAM address (yyy NN YYYYY XXXXX)
+    u8 pipeline_live =
+        0;             ///< the shift registers below hold what the hardware's would; else they follow from v
+    u16 v = 0, t = 0;  ///< current and next VRAM address (yyy NN YYYYY XXXXX)
     u16 shift_lo = 0, shift_hi = 0, shift_attr_lo = 0, shift_attr_hi = 0;
     u8 bus = 0;  ///< what the last access left on the data pins
     i64 origin = 0;
     i64 done = 0;  ///< dots executed so far
 
-    /// Status bits 6 and 5 rise when the dot is executed. Forecast from the state at `done`, valid until a write.
+    /// Status bits 6 and 5 rise when the dot is executed. Forecast from the state at `done`, valid until a
+    /// write.
     i64 sprite_zero_dot = kNever, overflow_dot = kNever;
     u8 forecast_valid = 0;  ///< which of the two (kForecastSpriteZero, kForecastOverflow) are forecast
 
@@ -43,8 +46,20 @@ struct Ppu {
 
 namespace ppu {
 
-enum : u8 { kNmiEnable = 0x80, kTallSprites = 0x20, kBackgroundTable = 0x10, kSpriteTable = 0x08, kIncrement32 = 0x04 };
-enum : u8 { kShowBackground = 0x08, kShowSprites = 0x10, kRendering = 0x18, kLeftBackground = 0x02, kLeftSprites = 0x04 };
+enum : u8 {
+    kNmiEnable = 0x80,
+    kTallSprites = 0x20,
+    kBackgroundTable = 0x10,
+    kSpriteTable = 0x08,
+    kIncrement32 = 0x04
+};
+enum : u8 {
+    kShowBackground = 0x08,
+    kShowSprites = 0x10,
+    kRendering = 0x18,
+    kLeftBackground = 0x02,
+    kLeftSprites = 0x04
+};
 
 inline bool rendering(const Ppu& p) { return p.mask & kRendering; }
 inline i64 vblank_dot(const Ppu& p) { return p.origin + i64{kVblankLine} * kDotsPerLine + 1; }
@@ -52,12 +67,8 @@ inline i64 clear_dot(const Ppu& p, const Timing& t) { return p.origin + i64{t.li
 inline i64 frame_dots(const Timing& t) { return i64{t.lines} * kDotsPerLine; }
 
 // How the address register walks over the nametables.
-inline u16 next_column(u16 v) {
-    return static_cast<u16>((v & 0x1F) == 31 ? (v & ~0x1F) ^ 0x400 : v + 1);
-}
-inline u16 previous_column(u16 v) {
-    return static_cast<u16>((v & 0x1F) == 0 ? (v | 0x1F) ^ 0x400 : v - 1);
-}
+inline u16 next_column(u16 v) { return static_cast<u16>((v & 0x1F) == 31 ? (v & ~0x1F) ^ 0x400 : v + 1); }
+inline u16 previous_column(u16 v) { return static_cast<u16>((v & 0x1F) == 0 ? (v | 0x1F) ^ 0x400 : v - 1); }
 inline u16 next_row(u16 v) {
     if ((v & 0x7000) != 0x7000) return static_cast<u16>(v + 0x1000);
     v &= 0x0FFF;
@@ -72,7 +83,9 @@ inline u16 take(u16 v, u16 t, u16 bits) { return static_cast<u16>((v & ~bits) | 
 inline const u8& nametable_byte(const Ppu& p, const Cartridge& c, u16 addr) {
     return p.vram[c.nametable[(addr >> 10) & 3] + (addr & 0x3FF)];
 }
-inline const u8* pattern_bytes(const Ppu& p, const Cartridge& c) { return c.chr_is_ram ? p.chr_ram : c.chr.data(); }
+inline const u8* pattern_bytes(const Ppu& p, const Cartridge& c) {
+    return c.chr_is_ram ? p.chr_ram : c.chr.data();
+}
 
 /// One background tile row as the fetch unit sees it at address v.
 struct TileRow {
@@ -91,8 +104,8 @@ void walk_address(Ppu& p, int from, int to, bool prerender);
 
 /// Draws whole lines [first, first + count) and moves v across them. `p.done` is at the first one's dot 0.
 void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count);
-/// Runs dots [from, to) of visible line y one by one. Draws into `out` unless it is null; returns the first dot with
-/// a sprite-0 hit, or kNever.
+/// Runs dots [from, to) of visible line y one by one. Draws into `out` unless it is null; returns the first
+/// dot with a sprite-0 hit, or kNever.
 i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to);
 
 /// Before a write changes v or what fetching from it gives: tiles fetched so far stay in the shift registers.
@@ -115,7 +128,8 @@ inline void drop_hit_forecast(Ppu& p) {
     if (p.sprite_zero_dot >= p.done) p.sprite_zero_dot = kNever;
     p.forecast_valid &= static_cast<u8>(~kForecastSpriteZero);
 }
-/// A write is about to change sprites or what is shown at all: both flags still to come must be forecast anew.
+/// A write is about to change sprites or what is shown at all: both flags still to come must be forecast
+/// anew.
 inline void drop_forecast(Ppu& p) {
     drop_hit_forecast(p);
     if (p.overflow_dot >= p.done) p.overflow_dot = kNever;

@@ -20,10 +20,12 @@ u64 checksum(const u8* p, std::size_t n) {
 template <class M, class Visitor>
 void visit(M& m, Visitor& v) {
     v(m.clock), v(m.frame_end), v(m.frame_begin), v(m.nmi_sample), v(m.scheduled_origin);
-    v(m.pc), v(m.a), v(m.x), v(m.y), v(m.s), v(m.p), v(m.jammed), v(m.tail), v(m.tail_interrupt_disable), v(m.stolen), v(m.region);
+    v(m.pc), v(m.a), v(m.x), v(m.y), v(m.s), v(m.p), v(m.jammed), v(m.tail), v(m.tail_interrupt_disable),
+        v(m.stolen), v(m.region);
     v(m.buttons), v(m.pad_shift), v(m.pad_strobe), v(m.pad_read), v(m.lagged), v(m.frame);
     auto& a = m.apu;
-    v(a.sequence_start), v(a.now), v(a.reset_at), v(a.step), v(a.five_step), v(a.five_step_next), v(a.irq_inhibit);
+    v(a.sequence_start), v(a.now), v(a.reset_at), v(a.step), v(a.five_step), v(a.five_step_next),
+        v(a.irq_inhibit);
     v(a.frame_irq), v(a.enabled), v(a.length), v(a.halt);
     v(a.clocked), v(a.clocked_at), v(a.irq_since), v(a.irq_until);
     v(a.dmc_irq_enabled), v(a.dmc_loop), v(a.dmc_irq), v(a.dmc_rate), v(a.dmc_address), v(a.dmc_length);
@@ -83,10 +85,12 @@ Reader open(const std::vector<u8>& blob, const Cartridge& c, u32 kind) {
     r(magic), r(version), r(found), r(hash), r(size), r(sum);
     if (magic != kMagic) throw SnapshotError("These bytes are not a Warpzone snapshot.");
     if (version != kVersion)
-        throw SnapshotError("The snapshot has format version " + std::to_string(version) + ", this engine reads " +
-                            std::to_string(kVersion) + ".");
-    if (found != kind) throw SnapshotError("The snapshot is of another kind: one of a Machine and one of an environment "
-                                           "can't stand for each other.");
+        throw SnapshotError("The snapshot has format version " + std::to_string(version) +
+                            ", this engine reads " + std::to_string(kVersion) + ".");
+    if (found != kind)
+        throw SnapshotError(
+            "The snapshot is of another kind: one of a Machine and one of an environment "
+            "can't stand for each other.");
     if (hash != c.hash) throw SnapshotError("The snapshot was taken with another ROM.");
     if (size != r.left() || checksum(blob.data() + header, r.left()) != sum)
         throw SnapshotError("The snapshot is damaged: its checksum does not fit.");

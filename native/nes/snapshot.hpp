@@ -6,7 +6,8 @@
 
 namespace wz {
 
-/// The bytes are not a snapshot, are damaged, or belong to another game. The message is a sentence for the user.
+/// The bytes are not a snapshot, are damaged, or belong to another game. The message is a sentence for the
+/// user.
 struct SnapshotError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

@@ -5,9 +5,9 @@ namespace wz {
 
 enum class Region : u8 { Ntsc, Pal };
 
-/// How the two clocks of the console mesh. The PPU draws three dots a CPU cycle (PAL: 3.2). Within CPU cycle k a
-/// register access happens after `dots_at_access(k)` dots since power-on, and the interrupt lines are sampled at
-/// the cycle's end, after `dots_at_end(k)` dots.
+/// How the two clocks of the console mesh. The PPU draws three dots a CPU cycle (PAL: 3.2). Within CPU cycle
+/// k a register access happens after `dots_at_access(k)` dots since power-on, and the interrupt lines are
+/// sampled at the cycle's end, after `dots_at_end(k)` dots.
 struct Timing {
     i64 cpu_divider, ppu_divider;  ///< master clocks a CPU cycle and a dot
     i64 access_phase, end_phase;   ///< master clocks into the cycle

@@ -116,11 +116,10 @@ void forward(const LayerView& layer, const float* packed, const float* bias, con
             forward_block<1, kDenseOutputs>(layer, packed, bias, x, 0, output, y);
         return;
     }
-    in_steps<kSpatialPositions>(
-        layer.positions, [&]<int P>(int position) __attribute__((always_inline)) {
-            for (int output = 0; output < layer.outputs; output += kSpatialOutputs)
-                forward_block<P, kSpatialOutputs>(layer, packed, bias, x, position, output, y);
-        });
+    in_steps<kSpatialPositions>(layer.positions, [&]<int P>(int position) __attribute__((always_inline)) {
+        for (int output = 0; output < layer.outputs; output += kSpatialOutputs)
+            forward_block<P, kSpatialOutputs>(layer, packed, bias, x, position, output, y);
+    });
 }
 
 template <int P, int Q>
@@ -150,11 +149,10 @@ void backward(const LayerView& layer, const float* weights, const float* dy, flo
             backward_block<1, kDenseOutputs>(layer, weights, dy, 0, tap, dx);
         return;
     }
-    in_steps<kSpatialPositions>(
-        layer.positions, [&]<int P>(int position) __attribute__((always_inline)) {
-            for (int tap = 0; tap < layer.inputs; tap += kSpatialOutputs)
-                backward_block<P, kSpatialOutputs>(layer, weights, dy, position, tap, dx);
-        });
+    in_steps<kSpatialPositions>(layer.positions, [&]<int P>(int position) __attribute__((always_inline)) {
+        for (int tap = 0; tap < layer.inputs; tap += kSpatialOutputs)
+            backward_block<P, kSpatialOutputs>(layer, weights, dy, position, tap, dx);
+    });
 }
 
 void activation_backward(const LayerView& layer, const float* y, float* dy, float* bias_gradient) {

@@ -44,8 +44,7 @@ template <int N, class F>
 [[gnu::always_inline]] inline void unroll(F&& f) {
     [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
         (f(std::integral_constant<int, I>{}), ...);
-    }
-    (std::make_integer_sequence<int, N>{});
+    }(std::make_integer_sequence<int, N>{});
 }
 
 [[gnu::always_inline]] inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }

@@ -5,9 +5,12 @@
 namespace wz {
 
 Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
-    : cartridge_(std::move(cartridge)), config_(std::move(config)),
-      resizer_(config_.height, config_.width, config_.top), queued_(static_cast<std::size_t>(config_.environments)),
-      actions_(static_cast<std::size_t>(config_.environments)), team_(config_.threads, config_.pin) {
+    : cartridge_(std::move(cartridge)),
+      config_(std::move(config)),
+      resizer_(config_.height, config_.width, config_.top),
+      queued_(static_cast<std::size_t>(config_.environments)),
+      actions_(static_cast<std::size_t>(config_.environments)),
+      team_(config_.threads, config_.pin) {
     step_item_ = [this](int i) { step_one(i); };
     for (const auto& stage : config_.stages)
         starts_.push_back(smb::prepare(*cartridge_, stage, config_.region, config_.lost_levels));
@@ -108,7 +111,8 @@ void Pool::prepare_step(const i64* actions, const Results& to) {
 
 void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to) {
     if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
-    if (mask && !begun_) throw PoolError("The first reset must be of every environment: leave out reset_mask.");
+    if (mask && !begun_)
+        throw PoolError("The first reset must be of every environment: leave out reset_mask.");
     to_ = to;
     const std::function<void(int)> item = [&](int i) {
         const auto at = static_cast<std::size_t>(i);

@@ -28,8 +28,8 @@ struct PoolConfig {
 
 /// Where the results of a step go: memory of the caller's, valid until the step is received.
 struct Results {
-    u8* observations;        ///< [environments][observation]
-    i32* telemetry;          ///< [kFieldCount][environments]
+    u8* observations;  ///< [environments][observation]
+    i32* telemetry;    ///< [kFieldCount][environments]
     u8 *terminated, *truncated;
     u8* final_observations;  ///< like observations; written where an episode ended in SameStep mode
     i32* final_telemetry;    ///< likewise
@@ -40,8 +40,8 @@ class Pool {
   public:
     Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config);
 
-    /// Begins new episodes where `mask` is set (everywhere if null), each on a stage drawn by the weights, or from
-    /// `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an environment.
+    /// Begins new episodes where `mask` is set (everywhere if null), each on a stage drawn by the weights, or
+    /// from `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an environment.
     void reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to);
 
     /// Starts a step and returns; `receive` waits for it. `actions` are copied.

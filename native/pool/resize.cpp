@@ -52,7 +52,10 @@ Resizer::Axis Resizer::axis(int in, int out) {
 }
 
 Resizer::Resizer(int height, int width, int top)
-    : height_(height), width_(width), top_(top), rows_(axis(Frame::kHeight - top, height)),
+    : height_(height),
+      width_(width),
+      top_(top),
+      rows_(axis(Frame::kHeight - top, height)),
       columns_(axis(Frame::kWidth, width)),
       divisor_(static_cast<u32>(rows_.total) * static_cast<u32>(columns_.total)),
       // Exact for every sum below 2^24: sums are at most 255 * 240 * 256.
@@ -91,34 +94,45 @@ void Resizer::weigh_rows(const u8* const* lines, const u16* weights, int count, 
             sums[x] = static_cast<u16>(((lines[at][x] * weights[at]) + ...));
     };
     switch (count) {
-        case 1: return pass(0);
-        case 2: return pass(0, 1);
-        case 3: return pass(0, 1, 2);
-        case 4: return pass(0, 1, 2, 3);
-        default: break;
+        case 1:
+            return pass(0);
+        case 2:
+            return pass(0, 1);
+        case 3:
+            return pass(0, 1, 2);
+        case 4:
+            return pass(0, 1, 2, 3);
+        default:
+            break;
     }
     pass(0, 1, 2, 3);
     for (int t = 4; t < count; ++t)
-        for (int x = 0; x < Frame::kWidth; ++x) sums[x] = static_cast<u16>(sums[x] + lines[t][x] * weights[t]);
+        for (int x = 0; x < Frame::kWidth; ++x)
+            sums[x] = static_cast<u16>(sums[x] + lines[t][x] * weights[t]);
 }
 
 void Resizer::weigh_columns(const u16* sums, u8* out) const {
     const u32 half = divisor_ / 2;
 #if defined(__AVX512BW__)
     if (!lanes_.empty()) {
-        // (sum + 1/2) / divisor is at least 1/8192 away from a whole number, far more than the rounding error.
-        const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(divisor_)), nudge = _mm512_set1_ps(0.5f);
+        // (sum + 1/2) / divisor is at least 1/8192 away from a whole number, far more than the rounding
+        // error.
+        const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(divisor_)),
+                     nudge = _mm512_set1_ps(0.5f);
         const __m512i round = _mm512_set1_epi32(static_cast<int>(half));
         int left = width_;
         for (const Lanes& l : lanes_) {
-            const __m512i lo = _mm512_loadu_si512(sums + l.first), hi = _mm512_loadu_si512(sums + l.first + 32);
-            const __m512i a = _mm512_madd_epi16(
-                _mm512_permutex2var_epi16(lo, _mm512_load_si512(l.index[0]), hi), _mm512_load_si512(l.weight[0]));
-            const __m512i b = _mm512_madd_epi16(
-                _mm512_permutex2var_epi16(lo, _mm512_load_si512(l.index[1]), hi), _mm512_load_si512(l.weight[1]));
+            const __m512i lo = _mm512_loadu_si512(sums + l.first),
+                          hi = _mm512_loadu_si512(sums + l.first + 32);
+            const __m512i a =
+                _mm512_madd_epi16(_mm512_permutex2var_epi16(lo, _mm512_load_si512(l.index[0]), hi),
+                                  _mm512_load_si512(l.weight[0]));
+            const __m512i b =
+                _mm512_madd_epi16(_mm512_permutex2var_epi16(lo, _mm512_load_si512(l.index[1]), hi),
+                                  _mm512_load_si512(l.weight[1]));
             const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(a, b), round);
-            const __m512i mean = _mm512_cvttps_epi32(
-                _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
+            const __m512i mean =
+                _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
             const __mmask16 keep = left >= 16 ? 0xFFFF : static_cast<__mmask16>((1 << left) - 1);
             _mm512_mask_cvtepi32_storeu_epi8(out, keep, mean);
             out += 16;

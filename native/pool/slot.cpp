@@ -30,7 +30,9 @@ void Journey::look(const u8* ram) {
 }
 
 Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config, const Resizer& resizer)
-    : cartridge_(std::move(cartridge)), config_(&config), resizer_(&resizer),
+    : cartridge_(std::move(cartridge)),
+      config_(&config),
+      resizer_(&resizer),
       plane_(config.channels.size() * static_cast<std::size_t>(resizer.height() * resizer.width())),
       stack_(plane_ * static_cast<std::size_t>(config.frame_stack)) {
     power_on(machine_, *cartridge_, Region::Ntsc);
@@ -48,7 +50,8 @@ void Slot::play(u8 buttons, Frame* out) {
     e.held = buttons;
     run_frame(machine_, *cartridge_, buttons, 0, out);
     ++e.frames;
-    if (machine_.jammed) throw smb::GameError("the game crashed: its processor met an instruction that stops it");
+    if (machine_.jammed)
+        throw smb::GameError("the game crashed: its processor met an instruction that stops it");
 }
 
 void Slot::see(const Canvas& on) {
@@ -144,7 +147,8 @@ void Slot::step(int action) {
     ++e.journey.since_progress;
     if (!over()) {
         if (config_->step_limit > 0 && e.steps >= config_->step_limit) e.end = smb::End::StepLimit;
-        if (config_->stall_limit > 0 && e.journey.since_progress >= config_->stall_limit) e.end = smb::End::Stalled;
+        if (config_->stall_limit > 0 && e.journey.since_progress >= config_->stall_limit)
+            e.end = smb::End::Stalled;
     }
     see(on);
 }
@@ -226,14 +230,16 @@ std::vector<u8> Slot::save(int frames) const {
     Writer w;
     write_machine(w, machine_, *cartridge_);
     const Episode& e = episode_;
-    const i32 numbers[] = {stage_.world,   stage_.stage, stage_index_, e.steps, e.frames,
-                           from_snapshot_, e.held,       static_cast<i32>(e.end), e.flag};
+    const i32 numbers[] = {stage_.world, stage_.stage,   stage_index_, e.steps,
+                           e.frames,     from_snapshot_, e.held,       static_cast<i32>(e.end),
+                           e.flag};
     visit_episode(w, e.journey, numbers);
     w(e.random.state);
     w(static_cast<u32>(plane_));
     w(static_cast<u32>(frames));
     for (int i = config_->frame_stack - frames + 1; i <= config_->frame_stack; ++i)
-        w.bytes(stack_.data() + plane_ * static_cast<std::size_t>((newest_ + i) % config_->frame_stack), plane_);
+        w.bytes(stack_.data() + plane_ * static_cast<std::size_t>((newest_ + i) % config_->frame_stack),
+                plane_);
     return seal(w, *cartridge_, kSlotKind);
 }
 
@@ -247,12 +253,13 @@ void Slot::load(const std::vector<u8>& blob) {
     u64 random;
     u32 plane, frames;
     r(random), r(plane), r(frames);
-    if (journey.rooms < 0 || journey.rooms > Journey::kRooms || n[0] < 0 || n[0] > 255 || n[1] < 0 || n[1] > 255 ||
-        n[7] < 0 || n[7] > static_cast<i32>(smb::End::StepLimit))
+    if (journey.rooms < 0 || journey.rooms > Journey::kRooms || n[0] < 0 || n[0] > 255 || n[1] < 0 ||
+        n[1] > 255 || n[7] < 0 || n[7] > static_cast<i32>(smb::End::StepLimit))
         throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
     if (plane != plane_)
         throw SnapshotError("The snapshot's pictures have another size or colour than this environment's.");
-    if (frames < 1 || frames > static_cast<u32>(config_->frame_stack) || r.left() != std::size_t{frames} * plane_)
+    if (frames < 1 || frames > static_cast<u32>(config_->frame_stack) ||
+        r.left() != std::size_t{frames} * plane_)
         throw SnapshotError("The snapshot holds another number of stacked frames than this environment.");
     // The newest picture stands for the older ones that were not kept.
     newest_ = config_->frame_stack - 1;
@@ -264,7 +271,8 @@ void Slot::load(const std::vector<u8>& blob) {
     machine_ = *machine;
     stage_ = {n[0], n[1]};
     stage_index_ = n[2], from_snapshot_ = n[5];
-    episode_ = {Random{random}, journey, n[3], n[4], static_cast<u8>(n[6]), n[8] != 0, static_cast<smb::End>(n[7])};
+    episode_ = {
+        Random{random}, journey, n[3], n[4], static_cast<u8>(n[6]), n[8] != 0, static_cast<smb::End>(n[7])};
     scene_ = Scene::Restored;
 }
 

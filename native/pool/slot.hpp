@@ -20,10 +20,25 @@ struct Random {
     int below(int n) { return static_cast<int>((next() >> 32) * static_cast<u64>(n) >> 32); }
 };
 
-/// What Python sees of an environment after a step, one int32 each. The order is the row order of the telemetry array.
+/// What Python sees of an environment after a step, one int32 each. The order is the row order of the
+/// telemetry array.
 enum Field : int {
-    kXPos, kYPos, kTime, kScore, kCoins, kLife, kWorld, kStage, kArea, kStatus, kFlagGet, kPlayerState, kYViewport,
-    kLoopCommand, kLoopPartsRight, kLoopPartsPassed,
+    kXPos,
+    kYPos,
+    kTime,
+    kScore,
+    kCoins,
+    kLife,
+    kWorld,
+    kStage,
+    kArea,
+    kStatus,
+    kFlagGet,
+    kPlayerState,
+    kYViewport,
+    kLoopCommand,
+    kLoopPartsRight,
+    kLoopPartsPassed,
     kProgress,      ///< new ground covered in this episode, in pixels, over all rooms
     kXMax,          ///< largest x_pos in this episode
     kEnd,           ///< smb::End of an episode that is over
@@ -34,10 +49,30 @@ enum Field : int {
     kFromSnapshot,  ///< the episode began from a snapshot, not at the stage's start
     kFieldCount
 };
-inline constexpr const char* kFieldNames[kFieldCount] = {
-    "x_pos", "y_pos", "time", "score", "coins", "life", "world", "stage", "area", "status", "flag_get",
-    "player_state", "y_viewport", "loop_command", "loop_parts_right", "loop_parts_passed", "progress", "x_max", "end",
-    "steps", "frames", "stage_index", "rooms_seen", "from_snapshot"};
+inline constexpr const char* kFieldNames[kFieldCount] = {"x_pos",
+                                                         "y_pos",
+                                                         "time",
+                                                         "score",
+                                                         "coins",
+                                                         "life",
+                                                         "world",
+                                                         "stage",
+                                                         "area",
+                                                         "status",
+                                                         "flag_get",
+                                                         "player_state",
+                                                         "y_viewport",
+                                                         "loop_command",
+                                                         "loop_parts_right",
+                                                         "loop_parts_passed",
+                                                         "progress",
+                                                         "x_max",
+                                                         "end",
+                                                         "steps",
+                                                         "frames",
+                                                         "stage_index",
+                                                         "rooms_seen",
+                                                         "from_snapshot"};
 
 struct SlotConfig {
     int frame_skip = 4, frame_stack = 4;
@@ -121,7 +156,8 @@ class Slot {
     enum class Scene : u8 { Start, Idle, Held, Restored };
 
     void play(u8 buttons, Frame* out);
-    /// Plays up to `count` frames, drawing the last `draw_last`; stops when the episode ends. Returns frames played.
+    /// Plays up to `count` frames, drawing the last `draw_last`; stops when the episode ends. Returns frames
+    /// played.
     int hold(u8 buttons, int count, int draw_last, Canvas& on);
     void see(const Canvas& canvas);
     void fill_stack(const Canvas& canvas);
@@ -130,14 +166,14 @@ class Slot {
     std::shared_ptr<const Cartridge> cartridge_;
     const SlotConfig* config_;
     const Resizer* resizer_;
-    std::size_t plane_;  ///< bytes of one picture, all channels
+    std::size_t plane_;         ///< bytes of one picture, all channels
     Machine machine_, before_;  ///< now, and before the last decision
     Episode episode_, episode_before_;
     Scene scene_ = Scene::Restored;
     u8 scene_buttons_ = 0;
     i32 scene_frames_ = 0;
     const smb::Start* start_ = nullptr;  ///< of this episode; the pool's
-    std::vector<u8> stack_;  ///< ring of pictures
+    std::vector<u8> stack_;              ///< ring of pictures
     int newest_ = 0;
 
     smb::Stage stage_;

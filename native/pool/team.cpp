@@ -11,8 +11,8 @@
 namespace wz {
 namespace {
 
-/// Cores this process may use, beginning behind the one that the caller is on, so that threads pinned in this order
-/// reach the caller's core last.
+/// Cores this process may use, beginning behind the one that the caller is on, so that threads pinned in this
+/// order reach the caller's core last.
 std::vector<int> cores_after_callers() {
     std::vector<int> cores;
 #ifdef __linux__

@@ -16,8 +16,8 @@ struct WorkError {
     std::string message;
 };
 
-/// A fixed team of threads that works through jobs of `count` independent items. One job at a time: `start`, then
-/// `finish`. Survives fork: a child process starts its own threads on its first job.
+/// A fixed team of threads that works through jobs of `count` independent items. One job at a time: `start`,
+/// then `finish`. Survives fork: a child process starts its own threads on its first job.
 class Team {
   public:
     /// `pin`: keep each thread on a core of its own, away from the core of the thread that makes the team.

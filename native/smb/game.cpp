@@ -22,8 +22,9 @@ std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, b
     int frames = 0;
     auto advance = [&](u8 buttons) {
         if (++frames > kLongestScene || m.jammed)
-            throw GameError("The ROM did not reach the start of a stage within a minute: it does not seem to be "
-                            "Super Mario Bros.");
+            throw GameError(
+                "The ROM did not reach the start of a stage within a minute: it does not seem to be "
+                "Super Mario Bros.");
         run_frame(m, c, buttons, 0, &start->frame);
     };
     // The console's first frame is over before the program looks at anything.

@@ -1,15 +1,17 @@
 #pragma once
 #include "nes/machine.hpp"
 
-/// What the RAM of Super Mario Bros means. The addresses are the same in every known dump, and in the Lost Levels.
+/// What the RAM of Super Mario Bros means. The addresses are the same in every known dump, and in the Lost
+/// Levels.
 namespace wz::smb {
 
 namespace at {
-inline constexpr u16 kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D, kPageX = 0x006D, kPixelX = 0x0086,
-                     kViewportY = 0x00B5, kPixelY = 0x03B8, kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA,
-                     kAreaChangeTimer = 0x06DE, kLoopCommand = 0x0745, kAreaPointer = 0x0750, kStatus = 0x0756,
-                     kLives = 0x075A, kStage = 0x075C, kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770,
-                     kPreLevelTimer = 0x07A0, kScore = 0x07DE, kCoins = 0x07ED, kTime = 0x07F8;
+inline constexpr u16 kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D, kPageX = 0x006D,
+                     kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8, kLoopPartsRight = 0x06D9,
+                     kLoopPartsPassed = 0x06DA, kAreaChangeTimer = 0x06DE, kLoopCommand = 0x0745,
+                     kAreaPointer = 0x0750, kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C,
+                     kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770, kPreLevelTimer = 0x07A0,
+                     kScore = 0x07DE, kCoins = 0x07ED, kTime = 0x07F8;
 }
 
 enum PlayerState : u8 { kDead = 0x06, kEntering = 0x07, kNormal = 0x08, kDying = 0x0B };
@@ -31,14 +33,16 @@ inline bool world_over(const u8* r) { return r[at::kMode] == kModeVictory; }
 /// Sliding down the flagpole, or past Bowser; a vine looks the same but for the enemy beside it.
 inline bool stage_over(const u8* r) {
     for (int i = 0; i < 5; ++i)
-        if (r[at::kEnemyType + i] == kBowser || r[at::kEnemyType + i] == kFlagpole) return r[at::kFloatState] == 3;
+        if (r[at::kEnemyType + i] == kBowser || r[at::kEnemyType + i] == kFlagpole)
+            return r[at::kFloatState] == 3;
     return false;
 }
 inline bool flag_get(const u8* r) { return world_over(r) || stage_over(r); }
 /// The player can't act: walking in by himself, in a pipe, on a vine, between lives.
 inline bool busy(const u8* r) { return r[at::kPlayerState] <= 5 || r[at::kPlayerState] == kEntering; }
 
-/// One number for the room the player is in, so that a position is compared only with positions in the same one.
+/// One number for the room the player is in, so that a position is compared only with positions in the same
+/// one.
 inline u32 room(const u8* r) {
     return static_cast<u32>(r[at::kWorld]) << 24 | static_cast<u32>(r[at::kStage]) << 16 |
            static_cast<u32>(r[at::kArea]) << 8 | r[at::kAreaPointer];

@@ -1,5 +1,6 @@
-// Random programs that poke at every register, and the game itself, against the reference console: the same memory,
-// cycles and pixels, frame by frame, drawn and undrawn, with waiting loops skipped and not, translated and not.
+// Random programs that poke at every register, and the game itself, against the reference console: the same
+// memory, cycles and pixels, frame by frame, drawn and undrawn, with waiting loops skipped and not,
+// translated and not.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -15,8 +16,8 @@ namespace {
 using namespace wz;
 using Random = std::mt19937;
 
-/// What a random program may touch. Sprites are chosen a line ahead on the hardware and on the line itself in the
-/// engine, so programs that show them leave the registers that choose them alone while lines are drawn.
+/// What a random program may touch. Sprites are chosen a line ahead on the hardware and on the line itself in
+/// the engine, so programs that show them leave the registers that choose them alone while lines are drawn.
 struct Kind {
     const char* name;
     bool sprites, sound, anywhere;
@@ -117,40 +118,66 @@ class Program {
     /// `where`: 0 main program, 1 NMI handler, 2 IRQ handler.
     void block(int where) {
         switch (below(kind_.sound ? 22 : 14)) {
-            case 0: return delay();
-            case 1: return set(kind_.sprites ? 0x2005 : 0x2000, control());
-            case 2: return set(kind_.sprites ? 0x2005 : 0x2001, mask());
-            case 3: return set(0x2005, byte());
-            case 4: return set(0x2006, byte());
-            case 5: return set(0x2007, byte());
-            case 6: emit({0xAD, 0x02, 0x20}); return keep_a();
-            case 7: emit({0xAD, 0x07, 0x20}); return keep_a();
-            case 8: {  // an instruction that reads and writes a register, perhaps through the wrong page first
-                static constexpr int kOps[] = {0xEE, 0x0E, 0xCE, 0x2E, 0x9D, 0xBD, 0x1D, 0xFE, 0x1F, 0xB9, 0x99};
+            case 0:
+                return delay();
+            case 1:
+                return set(kind_.sprites ? 0x2005 : 0x2000, control());
+            case 2:
+                return set(kind_.sprites ? 0x2005 : 0x2001, mask());
+            case 3:
+                return set(0x2005, byte());
+            case 4:
+                return set(0x2006, byte());
+            case 5:
+                return set(0x2007, byte());
+            case 6:
+                emit({0xAD, 0x02, 0x20});
+                return keep_a();
+            case 7:
+                emit({0xAD, 0x07, 0x20});
+                return keep_a();
+            case 8: {  // an instruction that reads and writes a register, perhaps through the wrong page
+                       // first
+                static constexpr int kOps[] = {0xEE, 0x0E, 0xCE, 0x2E, 0x9D, 0xBD,
+                                               0x1D, 0xFE, 0x1F, 0xB9, 0x99};
                 const int op = kOps[below(11)];
                 const int reg = kind_.sprites ? (below(2) ? 5 : 7) : 5 + below(3);
                 if (op == 0xEE || op == 0x0E || op == 0xCE || op == 0x2E) return emit({op, reg, 0x20});
-                // X or Y is whatever it is: the access may go anywhere in $2000-$21FF, so keep it on this register.
+                // X or Y is whatever it is: the access may go anywhere in $2000-$21FF, so keep it on this
+                // register.
                 emit({0xA2, below(2) ? 0xF8 : 8, 0xA0, below(2) ? 0xF8 : 8});
                 return emit({op, reg + 8 * below(31), 0x20 + below(30)});
             }
-            case 9: return wait_or_poll(where);
-            case 10: return emit({0xAD, 0x02, 0x20, 0x8D, 0x06, 0x20});
+            case 9:
+                return wait_or_poll(where);
+            case 10:
+                return emit({0xAD, 0x02, 0x20, 0x8D, 0x06, 0x20});
             case 11: {
                 static constexpr int kQuick[] = {0xEA, 0x18, 0x38, 0xE8, 0x8A, 0x0A, 0x4A, 0xAA};
                 for (int i = below(5); i >= 0; --i) emit({kQuick[below(8)]});
                 return;
             }
-            case 12: return emit({0xE6, 0x10, 0xA5, 0x10, 0x65, 0x11, 0x85, 0x11});
-            case 13: return set(0x4016, byte()), emit({0xAD, 0x16, 0x40}), keep_a();
-            case 14: return set(0x4017, static_cast<u8>(byte() & 0xC0));
-            case 15: emit({0xAD, 0x15, 0x40}); return keep_a();
-            case 16: return set(0x4015, static_cast<u8>(byte() & 15));
-            case 17: return set(0x4000 + below(16), byte());
-            case 18: return emit({0x58});
-            case 19: return emit({0x78});
-            case 20: return emit({0x08, 0x28});
-            default: return emit({0x00, 0xEA});
+            case 12:
+                return emit({0xE6, 0x10, 0xA5, 0x10, 0x65, 0x11, 0x85, 0x11});
+            case 13:
+                return set(0x4016, byte()), emit({0xAD, 0x16, 0x40}), keep_a();
+            case 14:
+                return set(0x4017, static_cast<u8>(byte() & 0xC0));
+            case 15:
+                emit({0xAD, 0x15, 0x40});
+                return keep_a();
+            case 16:
+                return set(0x4015, static_cast<u8>(byte() & 15));
+            case 17:
+                return set(0x4000 + below(16), byte());
+            case 18:
+                return emit({0x58});
+            case 19:
+                return emit({0x78});
+            case 20:
+                return emit({0x08, 0x28});
+            default:
+                return emit({0x00, 0xEA});
         }
     }
     void wait_or_poll(int where) {
@@ -172,10 +199,12 @@ int differences(const Machine& m, const Frame* drawn, const reference::Console& 
     check(m.clock == r.cycle, "the cycle count");
     check(m.pc == r.cpu.pc, "pc");
     check(m.a == r.cpu.a && m.x == r.cpu.x && m.y == r.cpu.y && m.s == r.cpu.s, "a register");
-    if ((m.p ^ r.cpu.p) & ~(reference::B | reference::U)) std::printf("    flags %02X, reference %02X, at %04X\n", m.p, r.cpu.p, m.pc), ++wrong;
+    if ((m.p ^ r.cpu.p) & ~(reference::B | reference::U))
+        std::printf("    flags %02X, reference %02X, at %04X\n", m.p, r.cpu.p, m.pc), ++wrong;
     for (int i = 0; i < 0x800; ++i)
         if (m.ram[i] != r.ram[static_cast<std::size_t>(i)]) {
-            std::printf("    RAM at %04X: %02X, reference %02X\n", i, m.ram[i], r.ram[static_cast<std::size_t>(i)]);
+            std::printf("    RAM at %04X: %02X, reference %02X\n", i, m.ram[i],
+                        r.ram[static_cast<std::size_t>(i)]);
             if (++wrong > 6) break;
         }
     check(std::memcmp(m.ppu.palette, r.ppu.palette, 32) == 0, "the palette");
@@ -185,16 +214,18 @@ int differences(const Machine& m, const Frame* drawn, const reference::Console& 
         for (int y = 0; y < 240; ++y)
             for (int x = r.ppu.unsure[y] ? 256 : 0; x < 256; ++x)
                 if (drawn->line(y)[x] != r.ppu.pixels[y][x]) {
-                    std::printf("    pixel %d,%d: %02X, reference %02X\n", x, y, drawn->line(y)[x], r.ppu.pixels[y][x]);
+                    std::printf("    pixel %d,%d: %02X, reference %02X\n", x, y, drawn->line(y)[x],
+                                r.ppu.pixels[y][x]);
                     if (++wrong > 6) return wrong;
                     x = 256;
                 }
     return wrong;
 }
 
-/// Runs both for `frames` frames, one drawing and skipping waits as the seed says. Returns the first bad frame or -1.
-int compare(const Cartridge& cart, Region region, const u8* palette, const std::vector<u8>& buttons, int frames,
-            bool draw, bool skip, bool translate, int draw_every = 1) {
+/// Runs both for `frames` frames, one drawing and skipping waits as the seed says. Returns the first bad
+/// frame or -1.
+int compare(const Cartridge& cart, Region region, const u8* palette, const std::vector<u8>& buttons,
+            int frames, bool draw, bool skip, bool translate, int draw_every = 1) {
     auto m = std::make_unique<Machine>();
     auto frame = std::make_unique<Frame>();
     power_on(*m, cart, region);
@@ -204,7 +235,8 @@ int compare(const Cartridge& cart, Region region, const u8* palette, const std::
     options.skip_idle_loops = skip;
     options.translate = translate;
     for (int i = 0; i < frames; ++i) {
-        const u8 pressed = static_cast<std::size_t>(i) < buttons.size() ? buttons[static_cast<std::size_t>(i)] : 0;
+        const u8 pressed =
+            static_cast<std::size_t>(i) < buttons.size() ? buttons[static_cast<std::size_t>(i)] : 0;
         const bool drawn = draw && i % draw_every == 0;
         run_frame(*m, cart, pressed, 0, drawn ? frame.get() : nullptr, options);
         r->buttons[0] = pressed;
@@ -229,13 +261,15 @@ std::vector<u8> random_image(Random& random) {
 int main(int argc, char** argv) {
     const int programs = argc > 1 ? std::atoi(argv[1]) : 60;
     const unsigned first = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
-    const Kind kinds[] = {{"background", false, false, true}, {"sound", false, true, true}, {"sprites", true, true, false}};
+    const Kind kinds[] = {
+        {"background", false, false, true}, {"sound", false, true, true}, {"sprites", true, true, false}};
     int failed = 0;
     for (unsigned seed = first; seed < first + static_cast<unsigned>(programs); ++seed) {
         Random random(seed);
         const Kind kind = kinds[seed % 3];
         const Program program(random, kind);
-        std::vector<u8> image = {'N', 'E', 'S', 0x1A, 2, 1, static_cast<u8>(random() & 1), 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        std::vector<u8> image = {'N', 'E', 'S', 0x1A, 2, 1, static_cast<u8>(random() & 1), 0, 0, 0,
+                                 0,   0,   0,   0,    0, 0};
         image.insert(image.end(), program.prg.begin(), program.prg.end());
         const std::vector<u8> chr = random_image(random);
         image.insert(image.end(), chr.begin(), chr.end());
@@ -243,9 +277,11 @@ int main(int argc, char** argv) {
         Machine fresh;
         power_on(fresh, *cart, Region::Ntsc);
         const Region region = seed % 5 == 4 ? Region::Pal : Region::Ntsc;
-        const int bad = compare(*cart, region, fresh.ppu.palette, {}, 12, seed % 4 != 3, seed % 2, seed % 7 < 4);
+        const int bad =
+            compare(*cart, region, fresh.ppu.palette, {}, 12, seed % 4 != 3, seed % 2, seed % 7 < 4);
         if (bad >= 0) {
-            std::printf("program %u (%s, %s): frame %d\n", seed, kind.name, region == Region::Pal ? "pal" : "ntsc", bad);
+            std::printf("program %u (%s, %s): frame %d\n", seed, kind.name,
+                        region == Region::Pal ? "pal" : "ntsc", bad);
             if (++failed > 5) return 1;
         }
     }
@@ -272,7 +308,8 @@ int main(int argc, char** argv) {
     const int frames = argc > 3 ? std::atoi(argv[3]) : 500;
     for (Region region : {Region::Ntsc, Region::Pal})
         for (bool skip : {true, false}) {
-            const int bad = compare(*cart, region, fresh.ppu.palette, buttons, frames, true, skip, skip, skip ? 1 : 4);
+            const int bad =
+                compare(*cart, region, fresh.ppu.palette, buttons, frames, true, skip, skip, skip ? 1 : 4);
             if (bad >= 0) {
                 std::printf("the game, frame %d\n", bad);
                 return 1;

@@ -1,10 +1,11 @@
-// Every one of the 256 opcodes, from random states, in ROM and in RAM, against the reference processor: the same
-// registers, flags, memory and cycles.
+// Every one of the 256 opcodes, from random states, in ROM and in RAM, against the reference processor: the
+// same registers, flags, memory and cycles.
+#include "nes/cpu.hpp"
+
 #include <cstdio>
 #include <memory>
 #include <random>
 
-#include "nes/cpu.hpp"
 #include "reference.hpp"
 
 namespace {
@@ -65,7 +66,8 @@ int main() {
             const u16 span = place == 0x8000 ? 0x7FF0 : place == 0xFFF0 || place == 0x80F0 ? 0x10 : 0x500;
             const u16 pc = static_cast<u16>(place + random() % span);
             static constexpr u8 kHighs[] = {0x00, 0x01, 0x07, 0x10, 0x60, 0x7E, 0x80, 0x9F, 0xFE, 0xFF};
-            const u8 operand[3] = {static_cast<u8>(opcode), (random() & 3) ? byte() : static_cast<u8>(random() & 1 ? 0xFF : 0),
+            const u8 operand[3] = {static_cast<u8>(opcode),
+                                   (random() & 3) ? byte() : static_cast<u8>(random() & 1 ? 0xFF : 0),
                                    (random() & 3) ? kHighs[random() % 10] : byte()};
             for (int k = 0; k < 3; ++k) {
                 const u16 at = static_cast<u16>(pc + k);
@@ -112,18 +114,19 @@ int main() {
                 continue;
             }
             ++compared;
-            const bool same = m->a == cpu.a && m->x == cpu.x && m->y == cpu.y && m->s == cpu.s && m->pc == cpu.pc &&
-                              ((m->p ^ cpu.p) & ~(reference::B | reference::U)) == 0 &&
+            const bool same = m->a == cpu.a && m->x == cpu.x && m->y == cpu.y && m->s == cpu.s &&
+                              m->pc == cpu.pc && ((m->p ^ cpu.p) & ~(reference::B | reference::U)) == 0 &&
                               m->clock - before == memory.cycles && !m->jammed &&
                               std::memcmp(m->ram, memory.ram.data(), sizeof m->ram) == 0 &&
                               std::memcmp(m->wram, memory.wram.data(), sizeof m->wram) == 0;
             if (!same) {
-                std::printf("opcode %02X (%.3s) at %04X, operand %02X %02X: a %02X/%02X x %02X/%02X y %02X/%02X "
-                            "s %02X/%02X p %02X/%02X pc %04X/%04X cycles %d/%d (engine/reference)%s\n",
-                            opcode, reference::kNames + 3 * opcode, pc, operand[1], operand[2], m->a, cpu.a, m->x, cpu.x,
-                            m->y, cpu.y, m->s, cpu.s, m->p, cpu.p, m->pc, cpu.pc, static_cast<int>(m->clock - before),
-                            memory.cycles,
-                            std::memcmp(m->ram, memory.ram.data(), sizeof m->ram) ? ", RAM differs" : "");
+                std::printf(
+                    "opcode %02X (%.3s) at %04X, operand %02X %02X: a %02X/%02X x %02X/%02X y %02X/%02X "
+                    "s %02X/%02X p %02X/%02X pc %04X/%04X cycles %d/%d (engine/reference)%s\n",
+                    opcode, reference::kNames + 3 * opcode, pc, operand[1], operand[2], m->a, cpu.a, m->x,
+                    cpu.x, m->y, cpu.y, m->s, cpu.s, m->p, cpu.p, m->pc, cpu.pc,
+                    static_cast<int>(m->clock - before), memory.cycles,
+                    std::memcmp(m->ram, memory.ram.data(), sizeof m->ram) ? ", RAM differs" : "");
                 return 1;
             }
         }

@@ -1,5 +1,6 @@
-// Prints hashes of memory, pictures, observations and snapshots over scripted play. The same lines must come out on
-// every platform and for every number of threads. Needs WARPZONE_ROM; without it a small program is run.
+// Prints hashes of memory, pictures, observations and snapshots over scripted play. The same lines must come
+// out on every platform and for every number of threads. Needs WARPZONE_ROM; without it a small program is
+// run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -56,12 +57,13 @@ void play_machine(const Cartridge& cart, Region region, const char* name) {
         }
     }
     std::printf("%s memory %016llx pictures %016llx snapshots %016llx\n", name,
-                static_cast<unsigned long long>(memory.value), static_cast<unsigned long long>(pictures.value),
+                static_cast<unsigned long long>(memory.value),
+                static_cast<unsigned long long>(pictures.value),
                 static_cast<unsigned long long>(states.value));
 }
 
-void play_pool(std::shared_ptr<const Cartridge> cart, int threads, bool max_pool, int height, int width, int top,
-               std::vector<Channel> channels) {
+void play_pool(std::shared_ptr<const Cartridge> cart, int threads, bool max_pool, int height, int width,
+               int top, std::vector<Channel> channels) {
     constexpr int kEnvironments = 6;
     PoolConfig config;
     config.environments = kEnvironments;
@@ -80,7 +82,8 @@ void play_pool(std::shared_ptr<const Cartridge> cart, int threads, bool max_pool
     std::vector<u8> observations(kEnvironments * pool.observation_size()), ends(observations.size());
     std::vector<i32> telemetry(kEnvironments * kFieldCount), final_telemetry(telemetry.size());
     u8 terminated[kEnvironments] = {}, truncated[kEnvironments] = {};
-    const Results to{observations.data(), telemetry.data(), terminated, truncated, ends.data(), final_telemetry.data()};
+    const Results to{observations.data(), telemetry.data(), terminated,
+                     truncated,           ends.data(),      final_telemetry.data()};
     u64 seeds[kEnvironments];
     for (int i = 0; i < kEnvironments; ++i) seeds[i] = static_cast<u64>(i) * 77 + 1;
     Script script;

@@ -1,6 +1,6 @@
-// Hammers what takes bytes from outside: the ROM loader, the snapshot loader (with and without a fitting checksum) and
-// the controllers. Nothing may crash, hang or read out of bounds; run it under the sanitizers. Takes
-// WARPZONE_FUZZ_SECONDS seconds (1 unless told) and WARPZONE_FUZZ_SEED.
+// Hammers what takes bytes from outside: the ROM loader, the snapshot loader (with and without a fitting
+// checksum) and the controllers. Nothing may crash, hang or read out of bounds; run it under the sanitizers.
+// Takes WARPZONE_FUZZ_SECONDS seconds (1 unless told) and WARPZONE_FUZZ_SEED.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,8 @@ using namespace wz;
 using Dice = std::mt19937_64;
 
 std::vector<u8> plain_image(Dice& random) {
-    std::vector<u8> image = {'N', 'E', 'S', 0x1A, 2, 1, static_cast<u8>(random() & 9), 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    std::vector<u8> image = {'N', 'E', 'S', 0x1A, 2, 1, static_cast<u8>(random() & 9), 0, 0, 0,
+                             0,   0,   0,   0,    0, 0};
     const std::size_t chr = random() % 3 ? 0x2000 : 0;
     image[5] = chr ? 1 : 0;
     const std::size_t program = 0x8000 + chr;
@@ -28,12 +29,21 @@ std::vector<u8> plain_image(Dice& random) {
 
 void damage(std::vector<u8>& bytes, Dice& random) {
     for (unsigned n = static_cast<unsigned>(random() % 8); n > 0 && !bytes.empty(); --n) {
-        const std::size_t at = (random() & 1) ? random() % bytes.size() : random() % std::min<std::size_t>(bytes.size(), 64);
+        const std::size_t at =
+            (random() & 1) ? random() % bytes.size() : random() % std::min<std::size_t>(bytes.size(), 64);
         switch (random() % 4) {
-            case 0: bytes[at] = static_cast<u8>(random()); break;
-            case 1: bytes[at] ^= static_cast<u8>(1u << (random() % 8)); break;
-            case 2: bytes.resize(at); break;
-            default: bytes[at] = (random() & 1) ? 0xFF : 0x00; break;
+            case 0:
+                bytes[at] = static_cast<u8>(random());
+                break;
+            case 1:
+                bytes[at] ^= static_cast<u8>(1u << (random() % 8));
+                break;
+            case 2:
+                bytes.resize(at);
+                break;
+            default:
+                bytes[at] = (random() & 1) ? 0xFF : 0x00;
+                break;
         }
     }
 }
@@ -58,8 +68,8 @@ void run_some(Machine& m, const Cartridge& cart, Dice& random, Frame& frame, int
         RunOptions options;
         options.skip_idle_loops = random() & 1;
         options.translate = random() & 1;
-        run_frame(m, cart, static_cast<u8>(random()), static_cast<u8>(random()), (random() & 1) ? &frame : nullptr,
-                  options);
+        run_frame(m, cart, static_cast<u8>(random()), static_cast<u8>(random()),
+                  (random() & 1) ? &frame : nullptr, options);
     }
 }
 
@@ -86,7 +96,8 @@ void fuzz_roms(Dice& random, Frame& frame, Counts& counts) {
     }
 }
 
-void fuzz_snapshots(const Cartridge& cart, const std::vector<u8>& good, Dice& random, Frame& frame, Counts& counts) {
+void fuzz_snapshots(const Cartridge& cart, const std::vector<u8>& good, Dice& random, Frame& frame,
+                    Counts& counts) {
     std::vector<u8> blob = good;
     damage(blob, random);
     if (random() % 4) reseal(blob);
@@ -155,7 +166,8 @@ int main() {
         ends.resize(observations.size());
         telemetry.resize(2 * kFieldCount);
         final_telemetry.resize(telemetry.size());
-        to = {observations.data(), telemetry.data(), terminated, truncated, ends.data(), final_telemetry.data()};
+        to = {observations.data(), telemetry.data(), terminated,
+              truncated,           ends.data(),      final_telemetry.data()};
         pool->reset(nullptr, nullptr, nullptr, to);
         slot_state = pool->slot(0).save(4);
         auto m = std::make_unique<Machine>();
@@ -171,8 +183,8 @@ int main() {
         for (int i = 0; i < 10; ++i) fuzz_snapshots(*game, machine_state, random, *frame, counts);
         fuzz_pool(*pool, slot_state, random, to, counts);
     }
-    std::printf("%ld ROMs (%ld ran), %ld snapshots (%ld ran), %ld steps of play%s\n", counts.roms, counts.roms_run,
-                counts.snapshots, counts.snapshots_run, counts.steps,
+    std::printf("%ld ROMs (%ld ran), %ld snapshots (%ld ran), %ld steps of play%s\n", counts.roms,
+                counts.roms_run, counts.snapshots, counts.snapshots_run, counts.steps,
                 game ? "" : "; WARPZONE_ROM is not set: the game was not fuzzed");
     return counts.roms_run > 0 ? 0 : 1;
 }

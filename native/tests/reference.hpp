@@ -1,7 +1,7 @@
 #pragma once
-// A slow console for the tests, written from the hardware's description and sharing no code with the engine: the
-// processor makes one bus access a cycle, the picture unit runs dot by dot, the sound unit counts every cycle.
-// What the engine does by forecasts and whole bands of lines must come out the same.
+// A slow console for the tests, written from the hardware's description and sharing no code with the engine:
+// the processor makes one bus access a cycle, the picture unit runs dot by dot, the sound unit counts every
+// cycle. What the engine does by forecasts and whole bands of lines must come out the same.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -50,15 +50,22 @@ inline Mode mode_of(u8 op) {
     if (op == 0x20) return Mode::Abs;
     if (op == 0x6C) return Mode::Ind;
     switch (column) {
-        case 0: return odd ? Mode::Rel : row >= 8 ? Mode::Imm : Mode::Imp;
+        case 0:
+            return odd ? Mode::Rel : row >= 8 ? Mode::Imm : Mode::Imp;
         case 1:
-        case 3: return odd ? Mode::IndY : Mode::IndX;
-        case 2: return !odd && row >= 8 ? Mode::Imm : Mode::Imp;
+        case 3:
+            return odd ? Mode::IndY : Mode::IndX;
+        case 2:
+            return !odd && row >= 8 ? Mode::Imm : Mode::Imp;
         case 8:
-        case 10: return Mode::Imp;
-        case 9: return odd ? Mode::AbsY : Mode::Imm;
-        case 11: return odd ? Mode::AbsY : Mode::Imm;
-        default: break;
+        case 10:
+            return Mode::Imp;
+        case 9:
+            return odd ? Mode::AbsY : Mode::Imm;
+        case 11:
+            return odd ? Mode::AbsY : Mode::Imm;
+        default:
+            break;
     }
     const bool by_y = (row == 9 || row == 11) && (column & 2);
     if (column < 8) return odd ? (by_y ? Mode::ZpY : Mode::ZpX) : Mode::Zp;
@@ -78,7 +85,8 @@ struct Cpu {
     u8 a = 0, x = 0, y = 0, s = 0, p = I | U;
     bool jammed = false;
     // Interrupts: `need_nmi` and `run_irq` as latched at the end of the last cycle, and of the one before.
-    bool line_was_high = false, need_nmi = false, need_nmi_before = false, run_irq = false, run_irq_before = false;
+    bool line_was_high = false, need_nmi = false, need_nmi_before = false, run_irq = false,
+         run_irq_before = false;
 
     explicit Cpu(Bus& b) : bus(b) {}
 
@@ -248,11 +256,13 @@ struct Cpu {
             return true;
         }
         // ---- with an operand ----
-        const bool stores = op == name("STA") || op == name("STX") || op == name("STY") || op == name("SAX") ||
-                            op == name("SHA") || op == name("SHX") || op == name("SHY") || op == name("TAS");
-        const bool modifies = op == name("ASL") || op == name("LSR") || op == name("ROL") || op == name("ROR") ||
-                              op == name("INC") || op == name("DEC") || op == name("SLO") || op == name("RLA") ||
-                              op == name("SRE") || op == name("RRA") || op == name("DCP") || op == name("ISC");
+        const bool stores = op == name("STA") || op == name("STX") || op == name("STY") ||
+                            op == name("SAX") || op == name("SHA") || op == name("SHX") ||
+                            op == name("SHY") || op == name("TAS");
+        const bool modifies = op == name("ASL") || op == name("LSR") || op == name("ROL") ||
+                              op == name("ROR") || op == name("INC") || op == name("DEC") ||
+                              op == name("SLO") || op == name("RLA") || op == name("SRE") ||
+                              op == name("RRA") || op == name("DCP") || op == name("ISC");
         u16 base = 0, addr = 0;
         bool crossed = false;
         auto index = [&](u8 by) {
@@ -261,8 +271,12 @@ struct Cpu {
             if (crossed || stores || modifies) rd((base & 0xFF00) | (addr & 0xFF));
         };
         switch (mode) {
-            case Mode::Imm: addr = pc++; break;
-            case Mode::Zp: addr = fetch(); break;
+            case Mode::Imm:
+                addr = pc++;
+                break;
+            case Mode::Zp:
+                addr = fetch();
+                break;
             case Mode::ZpX:
             case Mode::ZpY:
                 base = fetch();
@@ -304,25 +318,62 @@ struct Cpu {
 
     void implied(u32 op) {
         switch (op) {
-            case name("CLC"): set(C, false); break;
-            case name("SEC"): set(C, true); break;
-            case name("CLI"): set(I, false); break;
-            case name("SEI"): set(I, true); break;
-            case name("CLV"): set(V, false); break;
-            case name("CLD"): set(D, false); break;
-            case name("SED"): set(D, true); break;
-            case name("TAX"): nz(x = a); break;
-            case name("TXA"): nz(a = x); break;
-            case name("TAY"): nz(y = a); break;
-            case name("TYA"): nz(a = y); break;
-            case name("TSX"): nz(x = s); break;
-            case name("TXS"): s = x; break;
-            case name("INX"): nz(++x); break;
-            case name("INY"): nz(++y); break;
-            case name("DEX"): nz(--x); break;
-            case name("DEY"): nz(--y); break;
-            case name("NOP"): break;
-            default: a = shifted(op, a); break;  // ASL, LSR, ROL, ROR of A
+            case name("CLC"):
+                set(C, false);
+                break;
+            case name("SEC"):
+                set(C, true);
+                break;
+            case name("CLI"):
+                set(I, false);
+                break;
+            case name("SEI"):
+                set(I, true);
+                break;
+            case name("CLV"):
+                set(V, false);
+                break;
+            case name("CLD"):
+                set(D, false);
+                break;
+            case name("SED"):
+                set(D, true);
+                break;
+            case name("TAX"):
+                nz(x = a);
+                break;
+            case name("TXA"):
+                nz(a = x);
+                break;
+            case name("TAY"):
+                nz(y = a);
+                break;
+            case name("TYA"):
+                nz(a = y);
+                break;
+            case name("TSX"):
+                nz(x = s);
+                break;
+            case name("TXS"):
+                s = x;
+                break;
+            case name("INX"):
+                nz(++x);
+                break;
+            case name("INY"):
+                nz(++y);
+                break;
+            case name("DEX"):
+                nz(--x);
+                break;
+            case name("DEY"):
+                nz(--y);
+                break;
+            case name("NOP"):
+                break;
+            default:
+                a = shifted(op, a);
+                break;  // ASL, LSR, ROL, ROR of A
         }
     }
     void store(u32 op, u16 base, u16 addr, bool crossed) {
@@ -339,31 +390,73 @@ struct Cpu {
     }
     u8 modified(u32 op, u8 v) {
         switch (op) {
-            case name("INC"): nz(++v); return v;
-            case name("DEC"): nz(--v); return v;
-            case name("SLO"): nz(a = a | (v = shifted(name("ASL"), v))); return v;
-            case name("RLA"): nz(a = a & (v = shifted(name("ROL"), v))); return v;
-            case name("SRE"): nz(a = a ^ (v = shifted(name("LSR"), v))); return v;
-            case name("RRA"): add(v = shifted(name("ROR"), v)); return v;
-            case name("DCP"): compare(a, --v); return v;
-            case name("ISC"): ++v; add(static_cast<u8>(255 - v)); return v;
-            default: return shifted(op, v);
+            case name("INC"):
+                nz(++v);
+                return v;
+            case name("DEC"):
+                nz(--v);
+                return v;
+            case name("SLO"):
+                nz(a = a | (v = shifted(name("ASL"), v)));
+                return v;
+            case name("RLA"):
+                nz(a = a & (v = shifted(name("ROL"), v)));
+                return v;
+            case name("SRE"):
+                nz(a = a ^ (v = shifted(name("LSR"), v)));
+                return v;
+            case name("RRA"):
+                add(v = shifted(name("ROR"), v));
+                return v;
+            case name("DCP"):
+                compare(a, --v);
+                return v;
+            case name("ISC"):
+                ++v;
+                add(static_cast<u8>(255 - v));
+                return v;
+            default:
+                return shifted(op, v);
         }
     }
     void load(u32 op, u8 v) {
         switch (op) {
-            case name("LDA"): nz(a = v); break;
-            case name("LDX"): nz(x = v); break;
-            case name("LDY"): nz(y = v); break;
-            case name("LAX"): nz(a = x = v); break;
-            case name("ORA"): nz(a = a | v); break;
-            case name("AND"): nz(a = a & v); break;
-            case name("EOR"): nz(a = a ^ v); break;
-            case name("ADC"): add(v); break;
-            case name("SBC"): add(static_cast<u8>(255 - v)); break;
-            case name("CMP"): compare(a, v); break;
-            case name("CPX"): compare(x, v); break;
-            case name("CPY"): compare(y, v); break;
+            case name("LDA"):
+                nz(a = v);
+                break;
+            case name("LDX"):
+                nz(x = v);
+                break;
+            case name("LDY"):
+                nz(y = v);
+                break;
+            case name("LAX"):
+                nz(a = x = v);
+                break;
+            case name("ORA"):
+                nz(a = a | v);
+                break;
+            case name("AND"):
+                nz(a = a & v);
+                break;
+            case name("EOR"):
+                nz(a = a ^ v);
+                break;
+            case name("ADC"):
+                add(v);
+                break;
+            case name("SBC"):
+                add(static_cast<u8>(255 - v));
+                break;
+            case name("CMP"):
+                compare(a, v);
+                break;
+            case name("CPX"):
+                compare(x, v);
+                break;
+            case name("CPY"):
+                compare(y, v);
+                break;
             case name("BIT"):
                 set(Z, !(a & v));
                 set(V, v & 0x40);
@@ -373,27 +466,36 @@ struct Cpu {
                 nz(a = a & v);
                 set(C, a & 0x80);
                 break;
-            case name("ALR"): a = shifted(name("LSR"), a & v); break;
+            case name("ALR"):
+                a = shifted(name("LSR"), a & v);
+                break;
             case name("ARR"):
                 a = static_cast<u8>((a & v) / 2 + (p & C ? 0x80 : 0));
                 nz(a);
                 set(C, a & 0x40);
                 set(V, static_cast<bool>(a & 0x40) != static_cast<bool>(a & 0x20));
                 break;
-            case name("XAA"): nz(a = (a | 0xEE) & x & v); break;
-            case name("LXA"): nz(a = x = v); break;
+            case name("XAA"):
+                nz(a = (a | 0xEE) & x & v);
+                break;
+            case name("LXA"):
+                nz(a = x = v);
+                break;
             case name("AXS"):
                 set(C, (a & x) >= v);
                 nz(x = static_cast<u8>((a & x) - v));
                 break;
-            case name("LAS"): nz(a = x = s = s & v); break;
-            default: break;  // NOP
+            case name("LAS"):
+                nz(a = x = s = s & v);
+                break;
+            default:
+                break;  // NOP
         }
     }
 };
 
-/// The picture unit, dot by dot. Background tiles are fetched as one at the eighth dot of their slot, and a line's
-/// sprites are chosen at the end of the line before.
+/// The picture unit, dot by dot. Background tiles are fetched as one at the eighth dot of their slot, and a
+/// line's sprites are chosen at the end of the line before.
 struct Ppu {
     const u8* chr;
     std::array<u16, 4> nametable;
@@ -410,12 +512,12 @@ struct Ppu {
     u32 bus_age[8] = {};
     int line = 0, dot = 0;
     i64 dots = 0;
-    u32 frame = 0;  ///< vertical blanks seen
+    u32 frame = 0;         ///< vertical blanks seen
     u8 sprites[256] = {};  ///< slot | 0x20 behind | 0x40 sprite zero
     u8 pixels[240][256] = {};
     u8 emphasis[240] = {};
-    /// Drawing was switched on within the line or at the end of the one before: what it shows then hangs on bits left
-    /// over in the shift registers, and consoles differ.
+    /// Drawing was switched on within the line or at the end of the one before: what it shows then hangs on
+    /// bits left over in the shift registers, and consoles differ.
     bool unsure[240] = {};
 
     bool rendering() const { return mask & 0x18; }
@@ -505,7 +607,8 @@ struct Ppu {
                 const int bit = (o[2] & 0x40) ? k : 7 - k;
                 const int colour = (chr[at] >> bit & 1) | (chr[at + 8] >> bit & 1) << 1;
                 if (colour == 0 || o[3] + k > 255 || sprites[o[3] + k]) continue;
-                sprites[o[3] + k] = static_cast<u8>(16 | (o[2] & 3) << 2 | colour | (o[2] & 0x20) | (i == 0 ? 0x40 : 0));
+                sprites[o[3] + k] =
+                    static_cast<u8>(16 | (o[2] & 3) << 2 | colour | (o[2] & 0x20) | (i == 0 ? 0x40 : 0));
             }
         }
     }
@@ -522,7 +625,8 @@ struct Ppu {
         int back = 0, front = 0;
         if ((mask & 8) && (px >= 8 || (mask & 2))) {
             const int bit = 15 - fine_x;
-            back = (low >> bit & 1) | (high >> bit & 1) << 1 | (attr_low >> bit & 1) << 2 | (attr_high >> bit & 1) << 3;
+            back = (low >> bit & 1) | (high >> bit & 1) << 1 | (attr_low >> bit & 1) << 2 |
+                   (attr_high >> bit & 1) << 3;
         }
         if ((mask & 16) && (px >= 8 || (mask & 4))) front = sprites[px];
         const bool solid = back & 3;
@@ -638,7 +742,8 @@ struct Ppu {
                 bump();
                 return r;
             }
-            default: return open();
+            default:
+                return open();
         }
     }
     void write(u16 addr, u8 value) {
@@ -652,7 +757,9 @@ struct Ppu {
                 mask_next = value;
                 mask_pending = true;
                 break;
-            case 3: oam_addr = value; break;
+            case 3:
+                oam_addr = value;
+                break;
             case 4:
                 if (rendering() && (line < 240 || line == lines - 1)) {
                     oam_addr = static_cast<u8>(oam_addr + 4);
@@ -688,7 +795,8 @@ struct Ppu {
                 bump();
                 break;
             }
-            default: break;
+            default:
+                break;
         }
     }
 };
@@ -756,7 +864,8 @@ struct Apu {
         } else if (addr < 0x4010) {
             const int channel = (addr - 0x4000) / 4;
             if (addr % 4 == 0) halt[channel] = value & (channel == 2 ? 0x80 : 0x20);
-            if (addr % 4 == 3 && enabled[channel] && !clocked_now[channel]) length[channel] = kLength[value >> 3];
+            if (addr % 4 == 3 && enabled[channel] && !clocked_now[channel])
+                length[channel] = kLength[value >> 3];
         }
     }
 };
@@ -775,7 +884,8 @@ struct Console : Bus {
     u8 buttons[2] = {}, shift[2] = {}, strobe = 0;
     int dma_page = -1;
 
-    Console(const u8* prg_bytes, const u8* chr, std::array<u16, 4> nametable, bool pal_region, const u8* palette)
+    Console(const u8* prg_bytes, const u8* chr, std::array<u16, 4> nametable, bool pal_region,
+            const u8* palette)
         : prg(prg_bytes), pal(pal_region) {
         ppu.chr = chr;
         ppu.nametable = nametable;
@@ -792,7 +902,8 @@ struct Console : Bus {
         cpu.pc = static_cast<u16>(prg[0x7FFC] | prg[0x7FFD] << 8);
     }
 
-    /// Dots done when the access of a cycle happens, and at its end: a cycle has 12 (PAL 16) clocks, a dot 4 (5).
+    /// Dots done when the access of a cycle happens, and at its end: a cycle has 12 (PAL 16) clocks, a dot 4
+    /// (5).
     void dots_until(i64 clocks) {
         const i64 target = clocks / (pal ? 5 : 4);
         while (ppu.dots < target) ppu.tick();
@@ -857,7 +968,8 @@ struct Console : Bus {
         strayed |= cpu.pc >= 0x4000 && cpu.pc < 0x6000;
         cpu.step();
         if (dma_page < 0) return;
-        // The processor stands still before its next read, which comes too late for the poll of this instruction.
+        // The processor stands still before its next read, which comes too late for the poll of this
+        // instruction.
         const u16 from = static_cast<u16>(dma_page << 8);
         dma_page = -1;
         wait();

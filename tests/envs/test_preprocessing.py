@@ -1,4 +1,4 @@
-"""The fused preprocessing gives the numbers of the plain one: colour, crop, maximum, area average, stack, step by step."""
+"""The fused preprocessing gives the numbers of the plain one: colour, crop, maximum, area average, stack."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def test_custom_network(tmp_path: Path) -> None:
 
 def test_stable_baselines3(tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
-    assert run_example("stable_baselines3_ppo.py", "--steps", "128", cwd=tmp_path).startswith("trained for 128")
+    assert run_example("stable_baselines3_ppo.py", "--steps", "128", cwd=tmp_path).startswith(
+        "trained for 128"
+    )
 
 
 def test_random_agent_video(tmp_path: Path) -> None:

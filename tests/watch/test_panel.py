@@ -213,9 +213,8 @@ def test_listening_elsewhere_needs_a_token() -> None:
 
 
 def test_a_port_in_use_and_a_run_that_is_not_there_are_said_in_a_sentence(tmp_path: Path) -> None:
-    with listen("127.0.0.1", 0) as taken:
-        with pytest.raises(ConfigError, match="choose another --port"):
-            listen("127.0.0.1", taken.getsockname()[1])
+    with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="choose another --port"):
+        listen("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(ConfigError, match="There is no run 'nope'"):
         run(["nope", "--runs-dir", str(tmp_path)])
 
