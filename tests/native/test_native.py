@@ -1,0 +1,73 @@
+"""The native programs below native/tests, built without Python and run one by one, and across platforms."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from warpzone.engine.rom import rom_path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "native-tests"
+PROGRAMS = {"cpu": [], "console": ["15", "1", "120"], "fuzz": []}
+
+
+def build(folder: Path, targets: list[str], *options: str) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    for command in (
+        ["cmake", "-S", str(ROOT / "native"), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", *options],
+        ["cmake", "--build", str(folder), "-j2", "--target", *targets],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def run(command: list[str], **environment: str) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=240,
+        env={**os.environ, "WARPZONE_ROM": str(rom_path()), **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    build(BUILD, [*PROGRAMS, "digest"])
+    return BUILD
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_program(programs: Path, name: str) -> None:
+    assert run([str(programs / name), *PROGRAMS[name]], WARPZONE_FUZZ_SECONDS="2")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_play_gives_the_same_bytes_for_one_and_more_threads(programs: Path) -> None:
+    lines = run([str(programs / "digest"), "1"])
+    assert lines.count("\n") == 5
+    assert run([str(programs / "digest"), "3"]) == lines
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_play_gives_the_same_bytes_on_arm(programs: Path) -> None:
+    compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64-static")
+    if not compiler or not emulator:
+        pytest.skip(
+            "needs aarch64-linux-gnu-g++ and qemu-aarch64-static (packages g++-aarch64-linux-gnu, qemu-user-static)"
+        )
+    folder = ROOT / "build" / "native-tests-arm"
+    build(
+        folder, ["digest"], "-DWARPZONE_PORTABLE=ON", "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+        f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_EXE_LINKER_FLAGS=-static",
+    )  # fmt: skip
+    assert run([emulator, str(folder / "digest"), "1"]) == run([str(programs / "digest"), "1"])
