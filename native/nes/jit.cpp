@@ -193,6 +193,7 @@ void execute(Translation& t, Console& k) {
     c.ram = m.ram + kRamBias;
     c.prg = k.cart.prg.data();
     c.entries = t.entries();
+    c.machine = &m;
     c.console = &k;
     c.read = read, c.write = write, c.write_indexed = write_indexed, c.skip_polls = skip_polls;
     while (!m.jammed && m.pc >= 0x8000) {

@@ -29,6 +29,7 @@ struct Context {
     u8* ram;  ///< plus kRamBias
     const u8* prg;
     const void* entries;  ///< code addresses by pc - $8000
+    Machine* machine;
     Console* console;
 
     // Called through the shared code; `cycle` is that of the access.
