@@ -1,16 +1,19 @@
-"""`warpzone bench env`: the native engine against nes-py, in turn within one run."""
+"""`warpzone bench env`: frames a second of the native engine against nes-py, in turn within one run."""
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -19,196 +22,253 @@ from warpzone.cli.flags import parse
 from warpzone.cli.info import processor
 from warpzone.engine import Machine
 from warpzone.engine.rom import rom, rom_path
-from warpzone.envs.backends.patches import patch_nes_py, quiet_gym
 from warpzone.envs.config import thread_count
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
-FRAME_SKIP = 4
-RIGHT_RUN = 0x82
-Measure = Callable[[float], float]
-"""Runs for about so many seconds and gives frames a second."""
+BASE = "nes-py, every frame drawn"
+HELD, GATE_FRAMES = 30, 240
+START = [0] * 40 + [8] * 3 + [0] * 60
+RUN_AND_JUMP = [0x82, 0x82, 0x83, 0x82, 0x81, 0x83]
+GAME_STATE = [0x000E, 0x001D, 0x006D, 0x0086, 0x00CE, 0x075A, 0x075C, 0x075F, 0x0770, *range(0x07DD, 0x07FB)]
+"""Addresses that say where the player is and how the game stands."""
 
 
 @dataclass(frozen=True)
 class BenchEnvConfig:
-    """Time the native engine and nes-py alternately; every ratio is to nes-py's raw frame rate in the same round."""
+    """Time the engine against nes-py: first both must play the same game, then they are timed in turn."""
 
-    rounds: int = 5
-    """Times each side is measured."""
-    seconds: float = 1.5
-    """Length of one measurement."""
     num_envs: int = 64
-    """Environments in the vector."""
+    """Environments of the vector."""
+    seconds: float = 1.0
+    """How long each side is timed in each round."""
+    rounds: int = 5
+    """Rounds; each times every side once."""
+    threads: int = 0
+    """Threads of the wide vector; 0: one for each core."""
+    memory: bool = True
+    """Also measure the memory that 1,024 environments take."""
     out: Path | None = None
-    """Write the results as JSON to this file."""
+    """Keep the results as JSON in this file."""
+    as_json: bool = False
+    """Print JSON instead of the table."""
     dry_run: bool = False
-    """Print what would be measured and do nothing."""
+    """Print the resolved configuration and do nothing."""
 
     def __post_init__(self) -> None:
-        if self.rounds < 1 or self.seconds <= 0 or self.num_envs < 1:
-            raise ConfigError("--rounds, --seconds and --num-envs must be positive.")
-
-
-def timed(step: Callable[[], int], seconds: float) -> float:
-    """Call `step`, which says how many frames it ran, for `seconds`; frames a second."""
-    frames, began = 0, time.perf_counter()
-    while (took := time.perf_counter() - began) < seconds:
-        frames += step()
-    return frames / took
+        if self.num_envs < 1 or self.rounds < 1 or not self.seconds > 0:
+            raise ConfigError("--num-envs and --rounds must be at least 1, and --seconds more than 0.")
 
 
 def nes_py_console() -> Any:
-    with quiet_gym():
+    """nes-py's emulator with the game in it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from warpzone.envs.backends.patches import patch_nes_py
+
         patch_nes_py()
         from nes_py import NESEnv
-
     env = NESEnv(str(rom_path()))
     env.reset()
-    for buttons, frames in ((0, 60), (8, 3), (0, 200)):
-        for _ in range(frames):
-            env._frame_advance(buttons)
     return env
 
 
-def native_console() -> Machine:
-    machine = Machine(rom())
-    for buttons, frames in ((0, 61), (8, 3), (0, 200)):
-        machine.step(buttons, frames, render=False)
-    return machine
+def scripted(frames: int) -> list[int]:
+    """Starts the game and runs to the right with jumps."""
+    buttons = list(START)
+    while len(buttons) < frames:
+        buttons += [RUN_AND_JUMP[len(buttons) // HELD % len(RUN_AND_JUMP)]] * HELD
+    return buttons[:frames]
 
 
-def same_play(frames: int = 300) -> bool:
-    """Correctness first: on the same buttons both consoles must be at the same place in the game."""
-    theirs, ours = nes_py_console(), native_console()
-    rng = np.random.default_rng(0)
-    for _ in range(frames // 30):
-        buttons = int(rng.choice([0x80, RIGHT_RUN, 0x83, 0x81]))
-        for _ in range(30):
-            theirs._frame_advance(buttons)
-        ours.step(buttons, 30, render=False)
-        # Level, room and position; nes-py stops inside the frame, so a sub-pixel may be ahead.
-        ram = theirs.ram
-        if any(int(ram[at]) != int(ours.ram[at]) for at in (0x075F, 0x075C, 0x006D)):
-            return False
-        if abs(int(ram[0x86]) - int(ours.ram[0x86])) > 3:
-            return False
-    return True
+def check_same_game() -> None:
+    """nes-py's step ends in mid-frame: what it says is what the engine says before or after the frame."""
+    theirs, ours = nes_py_console(), Machine(rom())
+    ours.step(0, render=False)
+    before = ours.ram[GAME_STATE].copy()
+    for k, held in enumerate(scripted(GATE_FRAMES)):
+        theirs._frame_advance(held)
+        ours.step(held, render=False)
+        after, seen = ours.ram[GAME_STATE].copy(), np.asarray(theirs.ram)[GAME_STATE]
+        if not ((seen == before) | (seen == after)).all():
+            raise RuntimeError(f"nes-py and the engine do not play the same game: they part in frame {k}")
+        before = after
+    theirs.close()
+    if ours.ram[0x0770] != 1:
+        raise RuntimeError("the script did not start the game")
 
 
-def vector_measure(num_envs: int, threads: int, **options: Any) -> Measure:
-    envs = MarioVectorEnv(num_envs, "1-1", threads=threads, seed=0, **options)
-    envs.reset(seed=0)
-    actions = np.random.default_rng(0).integers(0, 7, (256, num_envs))
+def check_same_bytes(num_envs: int, threads: int) -> None:
+    """One thread and all of them give the same observations."""
+    seen = []
+    for count in (1, threads):
+        envs = MarioVectorEnv(num_envs, "1-1", threads=count, seed=0)
+        dice = np.random.default_rng(0)
+        observations, _ = envs.reset(seed=0)
+        for _ in range(20):
+            observations = envs.step(dice.integers(7, size=num_envs))[0]
+        seen.append(observations.copy())
+        envs.close()
+    if not np.array_equal(seen[0], seen[1]):
+        raise RuntimeError(f"1 and {threads} threads give different observations")
+
+
+def timed(play: Callable[[], int], seconds: float) -> float:
+    """Frames a second of `play`, which returns the frames it ran."""
+    frames, began = 0, time.perf_counter()
+    while (took := time.perf_counter() - began) < seconds:
+        frames += play()
+    return frames / took
+
+
+def nes_py_side() -> Callable[[], int]:
+    env, script = nes_py_console(), scripted(2000)
     at = 0
 
-    def step() -> int:
+    def play() -> int:
         nonlocal at
-        at = (at + 1) % len(actions)
-        envs.step(actions[at])
-        return FRAME_SKIP * num_envs
+        for held in script[at : at + 20]:
+            env._frame_advance(held)
+        at = (at + 20) % 2000
+        return 20
 
-    for _ in range(8):
-        step()
-    return lambda seconds: timed(step, seconds)
-
-
-def machine_measure(render: bool, **options: Any) -> Measure:
-    machine = native_console()
-
-    def step() -> int:
-        machine.step(RIGHT_RUN, 100, render=render, **options)
-        return 100
-
-    step()
-    return lambda seconds: timed(step, seconds)
+    return play
 
 
-def nes_py_measure() -> Measure:
-    env = nes_py_console()
+def machine_side(draw: bool) -> Callable[[], int]:
+    machine = Machine(rom())
+    machine.step(0, frames=100, render=False)
+    at = 0
 
-    def step() -> int:
-        for _ in range(10):
-            env._frame_advance(RIGHT_RUN)
-        return 10
+    def play() -> int:
+        nonlocal at
+        for _ in range(20):
+            # Back to the start of the stage now and then, as an agent would be.
+            machine.step(RUN_AND_JUMP[at % len(RUN_AND_JUMP)], frames=HELD, render=draw)
+            at += 1
+            if at % 60 == 0:
+                machine.load(beginning)
+        return 20 * HELD
 
-    return lambda seconds: timed(step, seconds)
+    for held in START:
+        machine.step(held, render=False)
+    beginning = machine.save()
+    return play
 
 
-def cases(num_envs: int) -> dict[str, Callable[[], Measure]]:
-    """What is measured beside nes-py."""
-    every = thread_count(0, num_envs)
-    found: dict[str, Callable[[], Measure]] = {
-        "Machine.step, nothing drawn": lambda: machine_measure(False),
-        "Machine.step, nothing drawn, interpreted": lambda: machine_measure(False, translate=False),
-        "Machine.step, every frame drawn": lambda: machine_measure(True),
-        f"vector of {num_envs}, gray 84x84x4, 1 thread": lambda: vector_measure(num_envs, 1),
-        f"vector of {num_envs}, max of two frames, 1 thread": lambda: vector_measure(
-            num_envs, 1, max_pool=True
-        ),
+def vector_side(num_envs: int, threads: int, **options: Any) -> Callable[[], int]:
+    """Random play, so that episodes end and begin again; rewards and infos included."""
+    envs = MarioVectorEnv(num_envs, "1-1", threads=threads, seed=0, **options)
+    dice = np.random.default_rng(0)
+    plan: NDArray[np.int64] = dice.integers(7, size=(256, num_envs))
+    plan[dice.random(plan.shape) < 0.5] = 4
+    envs.reset(seed=0)
+    at = 0
+
+    def play() -> int:
+        nonlocal at
+        for _ in range(4):
+            envs.step(plan[at % 256])
+            at += 1
+        return 4 * num_envs * envs.view.frame_skip
+
+    return play
+
+
+def sides(config: BenchEnvConfig) -> dict[str, Callable[[], int]]:
+    n, wide = config.num_envs, thread_count(config.threads, config.num_envs)
+    made: dict[str, Callable[[], int]] = {
+        BASE: nes_py_side(),
+        "Machine.step, nothing drawn": machine_side(draw=False),
+        "Machine.step, every frame drawn": machine_side(draw=True),
+        f"{n} environments, 1 thread": vector_side(n, 1),
+        f"{n} environments, 1 thread, max of two frames": vector_side(n, 1, max_pool=True),
     }
-    if every > 1:
-        found[f"vector of {num_envs}, gray 84x84x4, {every} threads"] = lambda: vector_measure(
-            num_envs, every
-        )
-    return found
+    if wide > 1:
+        made[f"{n} environments, {wide} threads"] = vector_side(n, wide)
+        made[f"{n} environments, {wide} threads, max of two frames"] = vector_side(n, wide, max_pool=True)
+    return made
+
+
+def memory_of(num_envs: int = 1024) -> float:
+    """KB of resident memory that an environment with its observation takes."""
+    import psutil
+
+    process = psutil.Process()
+    before = process.memory_info().rss
+    envs = MarioVectorEnv(num_envs, "1-1", threads=1)
+    envs.reset(seed=0)
+    envs.step(np.ones(num_envs, np.int64))
+    taken = int(process.memory_info().rss) - int(before)
+    envs.close()
+    return taken / num_envs / 1000
+
+
+def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
+    """Check, then measure: frames a second of every side in every round, and ratios to nes-py round by round."""
+    console.print("[benchmark] do both play the same game?", markup=False)
+    check_same_game()
+    check_same_bytes(config.num_envs, thread_count(config.threads, config.num_envs))
+    kb = memory_of() if config.memory else None
+    measured = sides(config)
+    rates: dict[str, list[float]] = {name: [] for name in measured}
+    with Progress(console=console, transient=True) as bars:
+        task = bars.add_task("measuring", total=config.rounds * len(measured))
+        for _ in range(config.rounds):
+            for name, play in measured.items():
+                bars.update(task, description=name)
+                rates[name].append(timed(play, config.seconds))
+                bars.advance(task)
+    ratios = {
+        name: sorted(rate / base for rate, base in zip(values, rates[BASE], strict=True))
+        for name, values in rates.items()
+    }
+    return {
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "settings": {k: v for k, v in asdict(config).items() if k not in ("out", "as_json", "dry_run")},
+        "frames_per_s": rates,
+        "times_nes_py": {
+            name: {"median": statistics.median(values), "low": values[0], "high": values[-1]}
+            for name, values in ratios.items()
+        },
+        "kb_per_environment": kb,
+    }
+
+
+def show(results: dict[str, Any], console: Console) -> None:
+    table = Table(title=f"{results['processor']}, load average {results['load_average']:.1f}")
+    table.add_column("what")
+    for column in ("frames/s", "decisions/s", "times nes-py (least - most)"):
+        table.add_column(column, justify="right")
+    for name, values in results["frames_per_s"].items():
+        rate, times = statistics.median(values), results["times_nes_py"][name]
+        decisions = f"{rate / 4:,.0f}" if "environments" in name else ""
+        spread = f"{times['median']:,.1f} ({times['low']:,.1f} - {times['high']:,.1f})"
+        table.add_row(name, f"{rate:,.0f}", decisions, "1" if name == BASE else spread)
+    console.print(table)
+    if results["kb_per_environment"] is not None:
+        console.print(f"memory: {results['kb_per_environment']:,.0f} KB for each of 1,024 environments")
 
 
 def run(argv: list[str]) -> int:
-    """Parse, check, measure and print; the exit code."""
+    """Parse, measure and print; the exit code."""
     config = parse(BenchEnvConfig(), argv, "warpzone bench env", BenchEnvConfig.__doc__ or "", {})
-    wanted = cases(config.num_envs)
     if config.dry_run:
-        print(json.dumps({"cases": list(wanted), "rounds": config.rounds, "seconds": config.seconds}))
-        return EXIT_OK
-    console = Console()
-    if not same_play():
-        console.print(
-            "[benchmark] the two consoles do not play the same game: nothing is timed", markup=False
-        )
-        return EXIT_FAILED
-    reference = nes_py_measure()
-    measures = {name: make() for name, make in wanted.items()}
-    rates: dict[str, list[float]] = {name: [] for name in ("nes-py", *measures)}
-    with Progress(console=console, transient=True) as bars:
-        task = bars.add_task("measuring", total=config.rounds * len(rates))
-        for _ in range(config.rounds):
-            rates["nes-py"].append(reference(config.seconds))
-            bars.advance(task)
-            for name, measure in measures.items():
-                rates[name].append(measure(config.seconds))
-                bars.advance(task)
-    results = summary(rates)
-    console.print(table(results))
+        print(json.dumps(asdict(config), indent=2, default=str))
+        return 0
+    results = compare(config, Console(stderr=config.as_json))
+    if config.as_json:
+        print(json.dumps(results, indent=2))
+    else:
+        show(results, Console())
     if config.out is not None:
-        config.out.parent.mkdir(parents=True, exist_ok=True)
-        config.out.write_text(json.dumps({"processor": processor(), "results": results}, indent=2) + "\n")
-        console.print(f"[benchmark] wrote {config.out}", markup=False, soft_wrap=True)
-    return EXIT_OK
-
-
-def summary(rates: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """Medians, and ratios to nes-py of the same round with their spread."""
-    base = rates["nes-py"]
-    results = {}
-    for name, values in rates.items():
-        ratios = sorted(v / b for v, b in zip(values, base, strict=True))
-        results[name] = {
-            "frames_per_s": statistics.median(values),
-            "ratio": statistics.median(ratios),
-            "ratio_low": ratios[0],
-            "ratio_high": ratios[-1],
-        }
-    return results
-
-
-def table(results: dict[str, dict[str, float]]) -> Table:
-    shown = Table(title=f"frames a second, one run, {processor()}")
-    for column in ("what", "frames/s", "decisions/s", "times nes-py", "from - to"):
-        shown.add_column(column, justify="left" if column == "what" else "right")
-    for name, r in results.items():
-        decisions = f"{r['frames_per_s'] / FRAME_SKIP:,.0f}" if name.startswith("vector") else ""
-        spread = f"{r['ratio_low']:.0f} - {r['ratio_high']:.0f}"
-        shown.add_row(name, f"{r['frames_per_s']:,.0f}", decisions, f"{r['ratio']:.0f}", spread)
-    return shown
+        try:
+            config.out.parent.mkdir(parents=True, exist_ok=True)
+            config.out.write_text(json.dumps(results, indent=2) + "\n")
+        except OSError as error:
+            raise ConfigError(
+                f"{config.out} can't be written ({error.strerror}): choose another --out."
+            ) from error
+    return 0
