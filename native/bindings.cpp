@@ -116,7 +116,7 @@ void check_index(const Pool& p, int i) {
                         std::to_string(p.environments()) + ".");
 }
 void check_idle(const Pool& p) {
-    if (p.pending()) throw PoolError("A step is under way: call recv first.");
+    if (p.busy()) throw PoolError("A step is under way: call recv first.");
 }
 
 }  // namespace

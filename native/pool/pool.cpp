@@ -90,6 +90,25 @@ void Pool::step_one(int index) {
     to_.truncated[i] = truncated;
 }
 
+namespace {
+
+/// One call at a time: a second one from another thread is refused instead of mixing with the first.
+class Turn {
+  public:
+    explicit Turn(std::atomic<bool>& busy) : busy_(busy) {
+        if (busy_.exchange(true))
+            throw PoolError("Two threads use the environments at once: give each thread its own.");
+    }
+    ~Turn() { busy_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+  private:
+    std::atomic<bool>& busy_;
+};
+
+}  // namespace
+
 void Pool::raise(const WorkError& e) {
     if (e.index >= 0) {
         const bool stopped = !e.message.empty() && e.message.back() == '.';
@@ -110,6 +129,7 @@ void Pool::prepare_step(const i64* actions, const Results& to) {
 }
 
 void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to) {
+    const Turn turn(busy_);
     if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
     if (mask && !begun_)
         throw PoolError("The first reset must be of every environment: leave out reset_mask.");
@@ -128,19 +148,27 @@ void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapsh
 }
 
 void Pool::send(const i64* actions, const Results& to) {
+    const Turn turn(busy_);
     prepare_step(actions, to);
     pending_ = true;
     team_.start(environments(), step_item_);
 }
 
 void Pool::receive() {
+    const Turn turn(busy_);
     if (!pending_) throw PoolError("There is nothing to receive: call send first.");
+    if (team_.forked()) {
+        // The threads that had begun the step are the parent's; what they left here is half a step.
+        pending_ = begun_ = false;
+        throw PoolError("The process was forked while a step was under way: reset the environments first.");
+    }
     const WorkError e = team_.finish();
     pending_ = false;
     raise(e);
 }
 
 void Pool::step(const i64* actions, const Results& to) {
+    const Turn turn(busy_);
     prepare_step(actions, to);
     raise(team_.run(environments(), step_item_));
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -62,6 +63,8 @@ class Pool {
     int environments() const { return config_.environments; }
     std::size_t observation_size() const { return slots_[0]->observation_size(); }
     bool pending() const { return pending_; }
+    /// Whether a call or a step is under way; then nothing else may look inside.
+    bool busy() const { return pending_ || busy_; }
 
   private:
     void begin_episode(int index);
@@ -80,6 +83,7 @@ class Pool {
     std::vector<i64> actions_;
     Results to_{};
     bool pending_ = false, begun_ = false;
+    std::atomic<bool> busy_{false};
     std::function<void(int)> step_item_;
     Team team_;
 };

@@ -58,6 +58,8 @@ Team::~Team() {
     for (auto& t : team_) t.join();
 }
 
+bool Team::forked() const { return pid_ != 0 && pid_ != getpid(); }
+
 void Team::ensure_alive() {
     if (pid_ == getpid()) return;
     new (&team_) std::vector<std::thread>();

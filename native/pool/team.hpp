@@ -36,6 +36,8 @@ class Team {
     WorkError run(int count, const Item& item);
 
     int threads() const { return threads_; }
+    /// Whether this is a child of the process whose threads they are.
+    bool forked() const;
 
   private:
     void ensure_alive();

@@ -8,7 +8,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
 BENCHMARKS = {
-    "env": "the environment against nes-py and others",
+    "env": "the native engine against nes-py",
     "train": "training against Stable-Baselines3 PPO, same network and reuse",
     "overlap": "collecting beside learning against taking turns, as a matrix",
     "replay": "the replay's sampler: how exact and how fast it draws",

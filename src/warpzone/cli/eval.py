@@ -48,7 +48,7 @@ class EvalConfig:
     lost_levels: bool = False
     """Play the Lost Levels, which no agent here was trained on."""
     out: Path | None = None
-    """Write the results as JSON to this file."""
+    """Write the results as JSON to this file, or as eval.json into this folder."""
     dry_run: bool = False
     """Print what would be played and do nothing."""
 
@@ -87,9 +87,13 @@ def run(argv: list[str]) -> int:
                 results[mode].append(result)
     console.print(result_table(results, config))
     if config.out is not None:
-        config.out.parent.mkdir(parents=True, exist_ok=True)
-        config.out.write_text(json.dumps(as_json(results, config, agent.meta.global_step), indent=2) + "\n")
-        console.print(f"[eval] wrote {config.out}", markup=False, soft_wrap=True)
+        out = config.out / "eval.json" if config.out.is_dir() else config.out
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(as_json(results, config, agent.meta.global_step), indent=2) + "\n")
+        except OSError as error:
+            raise ConfigError(f"{out} can't be written ({error.strerror}): choose another --out.") from error
+        console.print(f"[eval] wrote {out}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_OK
 
 

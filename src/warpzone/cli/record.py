@@ -27,7 +27,7 @@ class RecordConfig:
     stage: str = ""
     """Stage to play; by default the first of the training."""
     out: Path | None = None
-    """File to write, .mp4 or .gif; by default in the current folder."""
+    """File to write, .mp4 or .gif, or the folder for an MP4; by default the current one."""
     greedy: bool = False
     """Take the likeliest action instead of drawing one."""
     any_episode: bool = False
@@ -44,7 +44,7 @@ class RecordConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.scale <= 8:
             raise ConfigError("--scale is a whole number from 1 to 8.")
-        if self.out is not None and self.out.suffix not in (".mp4", ".gif"):
+        if self.out is not None and self.out.suffix not in (".mp4", ".gif") and not self.out.is_dir():
             raise ConfigError(f"--out must end in .mp4 or .gif, not {self.out.suffix!r}.")
 
 
@@ -56,7 +56,8 @@ def run(argv: list[str]) -> int:
     trained = agent.meta.config.get("stage", {})
     names = config.stage or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"
     stage = parse_stages(names)[0]
-    out = config.out or Path(f"{Path(config.checkpoint).stem}_{stage}.mp4")
+    name = f"{Path(config.checkpoint).stem}_{stage}.mp4"
+    out = (config.out / name if config.out.is_dir() else config.out) if config.out else Path(name)
     if config.dry_run:
         print(f"[record] {stage} of {config.checkpoint} to {out}")
         return EXIT_OK

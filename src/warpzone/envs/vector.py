@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
 import time
 import weakref
@@ -22,7 +23,7 @@ from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
 from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
 from warpzone.envs.stages import parse_stage, parse_stages
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, Error
 
 Info = dict[str, Any]
 _AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetMode.DISABLED: 2}
@@ -184,7 +185,8 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         pool.reset(mask, seeds, snapshot, *self._targets(buffers))
         self._now = buffers
         self._before = self._telemetry(buffers)
-        self._fresh = np.zeros(self.num_envs, np.bool_)
+        # Those whose episode is over and that were left out still begin anew with the next step.
+        self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
         info = self._info(self._before)
         nothing = np.zeros(self.num_envs, np.float32)
         info["reward_terms"] = dict.fromkeys(TERMS, nothing)
@@ -225,7 +227,9 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
     def close_extras(self, **kwargs: Any) -> None:
         """Join the threads and give the memory back."""
         if self._pool is not None and self._pool.pending:
-            self._pool.receive()
+            # What became of the step no longer matters to anyone.
+            with contextlib.suppress(Error):
+                self._pool.receive()
         self._pool = None
 
     # ---- beyond Gymnasium ----
