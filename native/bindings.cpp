@@ -165,16 +165,17 @@ NB_MODULE(_native, m) {
         .def(
             "__init__",
             [](Pool* self, const nb::bytes& rom, int environments, int threads, int frame_skip,
-               int frame_stack, int height, int width, int top, const std::string& channels, double sticky,
-               int noop_max, bool max_pool, int stall_limit, int step_limit, int autoreset, bool pal,
-               bool lost_levels, bool pin, const std::vector<std::pair<int, int>>& stages,
-               const std::vector<int>& actions) {
+               int frame_stack, int height, int width, int top, const std::string& channels,
+               bool measured_palette, double sticky, int noop_max, bool max_pool, int stall_limit,
+               int step_limit, int autoreset, bool pal, bool lost_levels, bool pin,
+               const std::vector<std::pair<int, int>>& stages, const std::vector<int>& actions) {
                 PoolConfig c;
                 c.environments = environments;
                 c.threads = threads;
                 c.height = height;
                 c.width = width;
                 c.top = top;
+                c.palette = measured_palette ? Palette::Measured : Palette::NesPy;
                 c.autoreset = static_cast<Autoreset>(autoreset);
                 c.region = pal ? Region::Pal : Region::Ntsc;
                 c.lost_levels = lost_levels;
@@ -199,9 +200,9 @@ NB_MODULE(_native, m) {
                 new (self) Pool(std::move(cartridge), std::move(c));
             },
             "rom"_a, nb::kw_only(), "environments"_a, "threads"_a, "frame_skip"_a, "frame_stack"_a,
-            "height"_a, "width"_a, "top"_a, "channels"_a, "sticky"_a, "noop_max"_a, "max_pool"_a,
-            "stall_limit"_a, "step_limit"_a, "autoreset"_a, "pal"_a, "lost_levels"_a, "pin"_a, "stages"_a,
-            "actions"_a)
+            "height"_a, "width"_a, "top"_a, "channels"_a, "measured_palette"_a, "sticky"_a, "noop_max"_a,
+            "max_pool"_a, "stall_limit"_a, "step_limit"_a, "autoreset"_a, "pal"_a, "lost_levels"_a, "pin"_a,
+            "stages"_a, "actions"_a)
         .def(
             "reset",
             [](Pool& p, std::optional<Array<const bool>> mask, std::optional<Array<const u64>> seeds,

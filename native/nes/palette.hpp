@@ -18,9 +18,21 @@ inline constexpr u32 kRgbPalette[64] = {
     0xB8B8F8, 0xD8B8F8, 0xF8B8F8, 0xF8A4C0, 0xF0D0B0, 0xFCE0A8, 0xF8D878, 0xD8F878, 0xB8F8B8, 0xB8F8D8,
     0x00FCFC, 0xF8D8F8, 0x000000, 0x000000};
 
+/// The same 64 colours as commonly measured on a television. Agents may see the game in either.
+inline constexpr u32 kMeasuredPalette[64] = {
+    0x666666, 0x002A88, 0x1412A7, 0x3B00A4, 0x5C007E, 0x6E0040, 0x6C0600, 0x561D00, 0x333500, 0x0B4800,
+    0x005200, 0x004F08, 0x00404D, 0x000000, 0x000000, 0x000000, 0xADADAD, 0x155FD9, 0x4240FF, 0x7527FE,
+    0xA01ACC, 0xB71E7B, 0xB53120, 0x994E00, 0x6B6D00, 0x388700, 0x0C9300, 0x008F32, 0x007C8D, 0x000000,
+    0x000000, 0x000000, 0xFFFEFF, 0x64B0FF, 0x9290FF, 0xC676FF, 0xF36AFF, 0xFE6ECC, 0xFE8170, 0xEA9E22,
+    0xBCBE00, 0x88D800, 0x5CE430, 0x45E082, 0x48CDDE, 0x4F4F4F, 0x000000, 0x000000, 0xFFFEFF, 0xC0DFFF,
+    0xD3D2FF, 0xE8C8FF, 0xFBC2FF, 0xFEC4EA, 0xFECCC5, 0xF7D8A5, 0xE4E594, 0xCFEF96, 0xBDF4AB, 0xB3F3CC,
+    0xB5EBF2, 0xB8B8B8, 0x000000, 0x000000};
+
+enum class Palette : u8 { NesPy, Measured };
+
 /// A colour under the emphasis bits (red, green, blue): the channels not emphasised are dimmed.
-constexpr Rgb colour(int index, int emphasis) {
-    const u32 v = kRgbPalette[index & 63];
+constexpr Rgb colour(int index, int emphasis, Palette palette = Palette::NesPy) {
+    const u32 v = (palette == Palette::Measured ? kMeasuredPalette : kRgbPalette)[index & 63];
     auto dim = [](u32 channel, bool dimmed) {
         return static_cast<u8>(dimmed ? channel * 191 / 256 : channel);
     };

@@ -7,7 +7,7 @@ namespace wz {
 Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
     : cartridge_(std::move(cartridge)),
       config_(std::move(config)),
-      resizer_(config_.height, config_.width, config_.top),
+      resizer_(config_.height, config_.width, config_.top, config_.palette),
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
       team_(config_.threads, config_.pin) {

@@ -20,6 +20,7 @@ struct PoolError : std::runtime_error {
 struct PoolConfig {
     int environments = 1, threads = 1;
     int height = 84, width = 84, top = 0;
+    Palette palette = Palette::NesPy;
     Autoreset autoreset = Autoreset::NextStep;
     Region region = Region::Ntsc;
     bool lost_levels = false, pin = true;

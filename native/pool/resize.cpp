@@ -11,18 +11,19 @@ namespace {
 
 using Table = u8[64];
 
-/// The channel's value for every colour, for each setting of the emphasis bits.
+/// The channel's value for every colour, for each palette and each setting of the emphasis bits.
 struct Tables {
-    u8 value[4][8][64];
+    u8 value[2][4][8][64];
     Tables() {
-        for (int e = 0; e < 8; ++e)
-            for (int i = 0; i < 64; ++i) {
-                const Rgb c = colour(i, e);
-                value[0][e][i] = luma(c);
-                value[1][e][i] = c.r;
-                value[2][e][i] = c.g;
-                value[3][e][i] = c.b;
-            }
+        for (int p = 0; p < 2; ++p)
+            for (int e = 0; e < 8; ++e)
+                for (int i = 0; i < 64; ++i) {
+                    const Rgb c = colour(i, e, static_cast<Palette>(p));
+                    value[p][0][e][i] = luma(c);
+                    value[p][1][e][i] = c.r;
+                    value[p][2][e][i] = c.g;
+                    value[p][3][e][i] = c.b;
+                }
     }
 };
 const Tables kTables;
@@ -51,8 +52,9 @@ Resizer::Axis Resizer::axis(int in, int out) {
     return a;
 }
 
-Resizer::Resizer(int height, int width, int top)
-    : height_(height),
+Resizer::Resizer(int height, int width, int top, Palette palette)
+    : palette_(palette),
+      height_(height),
       width_(width),
       top_(top),
       rows_(axis(Frame::kHeight - top, height)),
@@ -156,7 +158,7 @@ void Resizer::weigh_columns(const u16* sums, u8* out) const {
 }
 
 void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel, u8* out) const {
-    const auto& tables = kTables.value[static_cast<int>(channel)];
+    const auto& tables = kTables.value[static_cast<int>(palette_)][static_cast<int>(channel)];
     // Room behind the last column for taps of weight zero and whole vectors.
     alignas(64) u16 sums[Frame::kWidth + 64] = {};
     alignas(64) u8 line[Frame::kHeight][Frame::kWidth];

@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "nes/palette.hpp"
 #include "nes/ppu.hpp"
 
 namespace wz {
@@ -13,7 +14,7 @@ enum class Channel : u8 { Gray, Red, Green, Blue };
 class Resizer {
   public:
     /// Input rows [top, 240) and all 256 columns become height x width. Sizes are at most the input's.
-    Resizer(int height, int width, int top);
+    Resizer(int height, int width, int top, Palette palette = Palette::NesPy);
 
     /// Writes height x width bytes. With `other`, each input pixel is the brighter of the two frames.
     void operator()(const Frame& frame, const Frame* other, Channel channel, u8* out) const;
@@ -34,6 +35,7 @@ class Resizer {
     void weigh_columns(const u16* sums, u8* out) const;
     void plan_lanes();
 
+    Palette palette_;
     int height_, width_, top_;
     Axis rows_, columns_;
     u32 divisor_;

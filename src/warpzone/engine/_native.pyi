@@ -49,6 +49,7 @@ class Pool:
         width: int,
         top: int,
         channels: str,
+        measured_palette: bool,
         sticky: float,
         noop_max: int,
         max_pool: bool,

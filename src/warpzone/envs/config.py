@@ -10,6 +10,7 @@ from warpzone.errors import ConfigError
 
 OBSERVATIONS = {"gray": "y", "grey": "y", "red": "r", "rgb": "rgb"}
 """Observation kinds, and the channels the engine makes for them."""
+PALETTES = ("nes-py", "measured")
 HUD_ROWS = 32
 """Rows of the screen that show score and time."""
 SCREEN_HEIGHT, SCREEN_WIDTH = 240, 256
@@ -28,6 +29,8 @@ class ViewConfig:
     """Height and width of a picture."""
     observation: str = "gray"
     """gray, red or rgb. In luma Mario is as bright as the sky; small pictures are better in red."""
+    palette: str = "nes-py"
+    """The colours of pictures: nes-py, or measured, as a television shows them. The screen is always in nes-py's."""
     crop_hud: bool = False
     """Cut the rows with score and time off."""
     max_pool: bool = False
@@ -60,6 +63,8 @@ class ViewConfig:
             raise ConfigError(f"sticky is a probability from 0 to 1, not {self.sticky!r}.")
         if self.observation not in OBSERVATIONS:
             raise ConfigError(f"Unknown observation {self.observation!r}: choose gray, red or rgb.")
+        if self.palette not in PALETTES:
+            raise ConfigError(f"Unknown palette {self.palette!r}: choose nes-py or measured.")
         action_names(self.action_type)
 
     @property

@@ -246,7 +246,13 @@ class TrainConfig:
 CPU = TrainConfig(
     run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
     view=ViewConfig(
-        size=(26, 32), observation="red", crop_hud=True, noop_max=30, stall_limit=300, action_type="simple"
+        size=(26, 32),
+        observation="red",
+        palette="measured",
+        crop_hud=True,
+        noop_max=30,
+        stall_limit=300,
+        action_type="simple",
     ),
     model=ModelConfig(encoder="tiny", hidden=128),
     learn=LearnConfig(
@@ -266,7 +272,13 @@ CPU = TrainConfig(
 GPU = TrainConfig(
     run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
     view=ViewConfig(
-        size=(84, 84), observation="red", crop_hud=True, noop_max=30, stall_limit=300, action_type="simple"
+        size=(84, 84),
+        observation="red",
+        palette="measured",
+        crop_hud=True,
+        noop_max=30,
+        stall_limit=300,
+        action_type="simple",
     ),
     model=ModelConfig(encoder="nature"),
     learn=LearnConfig(
