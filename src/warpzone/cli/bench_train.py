@@ -1,0 +1,198 @@
+"""`warpzone bench train`: training against Stable-Baselines3 PPO, same network and reuse, in turn within one run."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from warpzone.cli.bench_results import in_turn, ratio, write_json
+from warpzone.cli.flags import parse
+from warpzone.errors import ConfigError
+from warpzone.run.build import build_parts, cores
+from warpzone.run.config import TrainConfig, preset, resolve_device
+from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
+
+
+@dataclass(frozen=True)
+class BenchTrainConfig:
+    """Time whole training updates, collecting and learning, of Warpzone and of Stable-Baselines3's PPO on our
+    environment and on nes-py. All sides have the same network, view, rollout size, minibatches and epochs."""
+
+    preset: Literal["auto", "cpu", "gpu"] = "auto"
+    """Network, view and sizes of this preset."""
+    rounds: int = 3
+    """Times each side is measured."""
+    seconds: float = 5.0
+    """Length of one measurement; at least one update is made."""
+    num_envs: int = 0
+    """Environments; 0 takes the preset's."""
+    nes_py_envs: int = 8
+    """Environments on nes-py, each in a process of its own, with rollouts as much longer; 0 leaves nes-py out."""
+    out: Path | None = None
+    """Write the results as JSON to this file."""
+    dry_run: bool = False
+    """Print what would be measured and do nothing."""
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1 or self.seconds < 0 or self.num_envs < 0 or self.nes_py_envs < 0:
+            raise ConfigError("--rounds must be at least 1 and no other number negative.")
+
+    def training(self) -> TrainConfig:
+        """The training that is measured: clipped PPO whose number of passes does not depend on luck."""
+        base = preset(self.preset)
+        collect = replace(base.collect, num_envs=self.num_envs or base.collect.num_envs)
+        learn = replace(base.learn, algo="ppo", targets=None, objective=None, target_kl=0.0)
+        config = replace(base, collect=collect, learn=learn)
+        config.check()
+        decisions = collect.num_envs * collect.rollout_steps
+        if self.nes_py_envs and decisions % self.nes_py_envs:
+            raise ConfigError(f"A rollout of {decisions} decisions does not divide by --nes-py-envs.")
+        return config
+
+
+class Side:
+    """One trainer: its updates, its losses and the size of its network."""
+
+    def __init__(self, update: Callable[[], float], parameters: int, decisions: int) -> None:
+        self.update = update
+        self.parameters = parameters
+        self.decisions = decisions
+        self.losses: list[float] = []
+
+    def measure(self, seconds: float) -> float:
+        """Decisions trained on in a second, over about so many seconds of whole updates."""
+        done, began = 0, time.perf_counter()
+        while not done or time.perf_counter() - began < seconds:
+            self.losses.append(self.update())
+            done += self.decisions
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return done / (time.perf_counter() - began)
+
+
+def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitStack) -> Side:
+    """Warpzone's collector and learner, as the training loop uses them."""
+    config = replace(config, run=replace(config.run, learner=learner))  # type: ignore[arg-type]
+    parts = build_parts(config, device, lambda record: None, lambda columns, info: None, lambda line: None)
+    stack.callback(parts.close)
+    parts.collector.start()
+    parameters = sum(p.numel() for p in parts.learner.policy.parameters())
+
+    def update() -> float:
+        return parts.learner.update(parts.collector.collect())["loss_total"]
+
+    return Side(update, parameters, config.collect.num_envs * config.collect.rollout_steps)
+
+
+def theirs(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: ExitStack) -> Side:
+    """Stable-Baselines3 on our environment, or on nes-py where a number of environments is given."""
+    from warpzone.cli.bench_sb3 import make_ppo, nes_py_environments, our_environments
+
+    envs = nes_py_environments(config, nes_py_envs) if nes_py_envs else our_environments(config)
+    stack.callback(envs.close)
+    model = make_ppo(config, envs, device)
+    decisions = model.n_steps * envs.num_envs
+
+    def update() -> float:
+        model.learn(decisions, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
+        return float(model.logger.name_to_value["train/loss"])
+
+    return Side(update, sum(p.numel() for p in model.policy.parameters()), decisions)
+
+
+def sides(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: ExitStack) -> dict[str, Side]:
+    """Every trainer there is, after one update that is not timed."""
+    found = {}
+    if device.type == "cpu":
+        found["warpzone native"] = ours(config, "native", device, stack)
+    found["warpzone torch"] = ours(config, "torch", device, stack)
+    found["SB3"] = theirs(config, 0, device, stack)
+    if nes_py_envs:
+        found["SB3 + nes-py"] = theirs(config, nes_py_envs, device, stack)
+    torch.set_num_threads(cores())
+    for side in found.values():
+        side.measure(0)
+    return found
+
+
+def run(argv: list[str]) -> int:
+    """Parse, check, measure and print; the exit code."""
+    config = parse(BenchTrainConfig(), argv, "warpzone bench train", BenchTrainConfig.__doc__ or "")
+    training = config.training()
+    if config.dry_run:
+        print(json.dumps(training.as_dict(), indent=2))
+        return EXIT_OK
+    if find_spec("stable_baselines3") is None:
+        raise ConfigError("Stable-Baselines3 is not installed: pip install stable-baselines3.")
+    console = Console()
+    device = resolve_device(training)
+    with ExitStack() as stack:
+        with console.status("[bold]building every side and making one update with each"):
+            trainers = sides(training, config.nes_py_envs, device, stack)
+        wrong = what_is_wrong(trainers)
+        if wrong is None:
+            measures = {
+                name: (lambda side=side: side.measure(config.seconds)) for name, side in trainers.items()
+            }
+            rates = in_turn(measures, config.rounds, console)
+            wrong = what_is_wrong(trainers)
+    if wrong is not None:
+        console.print(f"[benchmark] {wrong}: the times would mean nothing", markup=False, soft_wrap=True)
+        return EXIT_FAILED
+    results = summary(rates)
+    console.print(table(results, training, next(iter(trainers.values())).parameters))
+    write_json(config.out, "bench_train.json", {"config": training.as_dict(), "results": results}, console)
+    return EXIT_OK
+
+
+def what_is_wrong(trainers: dict[str, Side]) -> str | None:
+    """Correctness first: the same network everywhere, and losses that are numbers."""
+    sizes = {name: side.parameters for name, side in trainers.items()}
+    if len(set(sizes.values())) != 1:
+        return f"the networks are not the same ({sizes})"
+    for name, side in trainers.items():
+        if not side.losses or not all(map(math.isfinite, side.losses)):
+            return f"the losses of {name} are not finite"
+    return None
+
+
+def summary(rates: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
+    """Decisions a second, and how many times each of Stable-Baselines3's that is."""
+    bases = [name for name in rates if name.startswith("SB3")]
+    return {
+        name: {
+            "decisions_per_s": statistics.median(values),
+            "rounds": values,
+            "times": {base: ratio(values, rates[base]) for base in bases},
+        }
+        for name, values in rates.items()
+    }
+
+
+def table(results: dict[str, dict[str, Any]], config: TrainConfig, parameters: int) -> Table:
+    learn, collect = config.learn, config.collect
+    shown = Table(
+        title=f"training, {config.model.encoder} network of {parameters:,} weights, rollouts of "
+        f"{collect.num_envs * collect.rollout_steps:,}, {learn.recipe().epochs} epochs"
+    )
+    bases = [name for name in results if name.startswith("SB3")]
+    shown.add_column("trainer")
+    for column in ("decisions/s", *(f"times {base}" for base in bases)):
+        shown.add_column(column, justify="right")
+    for name, result in results.items():
+        times = [result["times"][base] for base in bases]
+        spread = [f"{t['median']:.2f} ({t['low']:.2f} - {t['high']:.2f})" for t in times]
+        shown.add_row(name, f"{result['decisions_per_s']:,.0f}", *spread)
+    return shown
