@@ -94,8 +94,9 @@ def test_a_command_on_a_page_works(
 def test_the_python_on_a_page_works(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = ROOT / page if page.startswith("README") else ROOT / "docs" / page
     monkeypatch.chdir(workplace)
+    together: dict[str, object] = {}  # a later block may go on where an earlier one ended
     for number, text in enumerate(blocks(path, "python")):
-        exec(compile(text, f"{page}[{number}]", "exec"), {})
+        exec(compile(text, f"{page}[{number}]", "exec"), together)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
