@@ -222,7 +222,8 @@ inline void write(Apu& a, Region r, u16 addr, u8 value, i64 cycle) {
                 a.dmc_fetch_at = kNever;
             } else if (a.dmc_bytes_left == 0) {
                 a.dmc_bytes_left = static_cast<u16>(a.dmc_length * 16 + 1);
-                if (!a.dmc_buffer_full) a.dmc_fetch_at = cycle + 1;
+                // An empty buffer is filled before the next instruction.
+                if (!a.dmc_buffer_full) a.dmc_fetch_at = cycle;
             }
             break;
         case 0x4017:
@@ -257,6 +258,7 @@ inline void power_on(Apu& a) {
 inline void reset(Apu& a, Region r, i64 cycle) {
     const u8 mode = static_cast<u8>((a.five_step << 7) | (a.irq_inhibit << 6));
     write(a, r, 0x4015, 0, cycle);
+    a.halt[0] = a.halt[1] = a.halt[3] = 0;  // but not the triangle's
     write(a, r, 0x4017, mode, cycle);
     a.reset_at -= 2;
     lower_irq(a, a.frame_irq, cycle);

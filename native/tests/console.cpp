@@ -259,7 +259,7 @@ std::vector<u8> random_image(Random& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const int programs = argc > 1 ? std::atoi(argv[1]) : 60;
+    const int programs = argc > 1 ? std::atoi(argv[1]) : 30;
     const unsigned first = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
     const Kind kinds[] = {
         {"background", false, false, true}, {"sound", false, true, true}, {"sprites", true, true, false}};
@@ -305,7 +305,7 @@ int main(int argc, char** argv) {
         const u8 held = static_cast<u8>(kRight | (random() % 3 ? kB : 0) | (random() % 2 ? kA : 0));
         for (unsigned n = 4 + random() % 30; n > 0; --n) buttons.push_back(held);
     }
-    const int frames = argc > 3 ? std::atoi(argv[3]) : 500;
+    const int frames = argc > 3 ? std::atoi(argv[3]) : 200;
     for (Region region : {Region::Ntsc, Region::Pal})
         for (bool skip : {true, false}) {
             const int bad =
