@@ -137,12 +137,15 @@ class Translation {
     static_assert(sizeof(Entry) == 8 && Entry::is_always_lock_free);
 
     const void* unknown() const { return memory_.base() + runtime_.unknown; }
+    /// A block counts once its entry is there, so that a child forked in the midst of an addition does it
+    /// again.
+    bool known(u16 pc) const { return entries_[pc & 0x7FFF].load(std::memory_order_relaxed) != unknown(); }
 
     /// Translates `pc` and all that it leads to.
     void extend(const Prg& prg, u16 pc) {
         if (pc < 0x8000) return;
         lock_.lock();
-        if (!full_ && !blocks_.known(pc)) full_ = !add(prg, pc);
+        if (!full_ && !known(pc)) full_ = !add(prg, pc);
         lock_.unlock();
     }
 
@@ -150,7 +153,7 @@ class Translation {
         std::vector<Trace> traces;
         std::vector<u8> queued(0x8000);
         auto want = [&](u16 to) {
-            if (to < 0x8000 || blocks_.known(to) || queued[to & 0x7FFF]) return;
+            if (to < 0x8000 || known(to) || queued[to & 0x7FFF]) return;
             queued[to & 0x7FFF] = 1;
             traces.push_back(follow(prg, to, kLongestTrace));
         };

@@ -46,10 +46,6 @@ u32 emit_call(Assembler& a, u32 function) {
 
 std::vector<u8> emit_runtime(u32 origin, Runtime& places) {
     Assembler a(origin);
-    // Place 0 means nowhere.
-    a.ret();
-    a.align(16);
-
     places.enter = a.here();
     a.push(r29, r30);
     for (u8 r = r19; r <= r27; r += 2) a.push(static_cast<Reg>(r), static_cast<Reg>(r + 1));

@@ -1,6 +1,4 @@
 #pragma once
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "nes/jit_trace.hpp"
@@ -14,7 +12,7 @@
 
 namespace wz::jit {
 
-/// A trace in code memory. Places are counted in bytes from its start; 0 is nowhere.
+/// A trace in code memory. Places are counted in bytes from its start.
 struct Block {
     u32 checked = 0;  ///< looks at the remaining cycles first; wants every flag in its place
     u32 direct = 0;   ///< for jumps that have done both as far as this block needs
@@ -28,7 +26,6 @@ class Blocks {
     Blocks() : blocks_(0x8000) {}
     const Block& at(u16 pc) const { return blocks_[pc & 0x7FFF]; }
     Block& at(u16 pc) { return blocks_[pc & 0x7FFF]; }
-    bool known(u16 pc) const { return at(pc).direct != 0; }
 
   private:
     std::vector<Block> blocks_;

@@ -47,11 +47,6 @@ u32 emit_call(Assembler& a, std::size_t function) {
 
 std::vector<u8> emit_runtime(u32 origin, Runtime& places) {
     Assembler a(origin);
-    // Place 0 means nowhere.
-    a.align(16);
-    a.ret();
-    a.align(16);
-
     places.enter = a.here();
     for (Reg r : kCalleeSaved) a.push(r);
     a.alu64(kSub, rsp, 8);
