@@ -11,6 +11,7 @@
 #include "nes/palette.hpp"
 #include "nes/snapshot.hpp"
 #include "pool/pool.hpp"
+#include "pool/reward.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -320,6 +321,23 @@ NB_MODULE(_native, m) {
                  return p.slot(i).random().state;
              })
         .def("close", [](Pool&) {});
+
+    m.def(
+        "shape_rewards",
+        [](Array<const i32> before, Array<const i32> after, Array<const bool> fresh, bool signed_distance,
+           double cap, const std::vector<float>& worth, Array<float> terms, Array<float> total,
+           Array<i32> dx) {
+            const std::size_t n = total.size();
+            if (before.size() != kFieldCount * n || after.size() != kFieldCount * n || fresh.size() != n ||
+                terms.size() != kRewardTerms * n || dx.size() != n || worth.size() != kRewardTerms)
+                throw PoolError("A buffer has the wrong size for these rewards.");
+            RewardRule rule{signed_distance, cap, {}};
+            std::copy(worth.begin(), worth.end(), rule.worth);
+            shape_rewards(rule, before.data(), after.data(), fresh.data(), n, terms.data(), total.data(),
+                          dx.data());
+        },
+        "before"_a, "after"_a, "fresh"_a, "signed_distance"_a, "cap"_a, "worth"_a, "terms"_a, "total"_a,
+        "dx"_a);
 
     nb::list fields;
     for (const char* name : kFieldNames) fields.append(name);

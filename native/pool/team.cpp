@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <new>
 #ifdef __linux__
 #include <pthread.h>
@@ -40,9 +43,36 @@ void pin_this_thread(int core) {
 #endif
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// Longest that a thread looks for new work before it sleeps. To wake a sleeping thread takes up to 100 us, a
+/// caller that only reckons rewards comes back sooner; one that runs a network does not, and needs the core.
+constexpr auto longest_look = std::chrono::microseconds(300);
+
+inline void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// Looks at `value` until it differs from `old` or the time is up. Returns whether it differs.
+template <class T>
+bool look(const std::atomic<T>& value, T old, Clock::duration time) {
+    const auto until = Clock::now() + time;
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (value.load(std::memory_order_acquire) != old) return true;
+            pause();
+        }
+    } while (Clock::now() < until);
+    return false;
+}
+
 }  // namespace
 
-Team::Team(int threads, bool pin) : threads_(threads), pin_(pin) {
+Team::Team(int threads, bool pin) : threads_(threads), pin_(pin), shares_(static_cast<std::size_t>(threads)) {
     if (pin_) cores_ = cores_after_callers();
 }
 
@@ -77,21 +107,27 @@ void Team::loop(int which, unsigned seen) {
     if (pin_ && static_cast<int>(cores_.size()) >= threads_ && threads_ > 0)
         pin_this_thread(cores_[static_cast<std::size_t>(which) % cores_.size()]);
     for (;;) {
-        generation_.wait(seen);
+        if (!often_.load(std::memory_order_relaxed) || !look(generation_, seen, longest_look))
+            generation_.wait(seen);
         seen = generation_.load();
         if (stop_) return;
         // The last thread rests when the caller works in its place.
-        if (which < helpers_.load()) work();
+        if (which < helpers_.load()) work(which);
     }
 }
 
-void Team::work() {
-    for (int i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) {
-        try {
-            (*item_)(i);
-        } catch (const std::exception& e) {
-            std::lock_guard hold(error_lock_);
-            if (error_.index < 0 || i < error_.index) error_ = {i, e.what()};
+void Team::work(int which) {
+    // First its own share, whose memory this core touched in the last job too; then what others have not
+    // begun.
+    for (int k = 0; k < threads_; ++k) {
+        Share& share = shares_[static_cast<std::size_t>((which + k) % threads_)];
+        for (int i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+            try {
+                (*item_)(i);
+            } catch (const std::exception& e) {
+                std::lock_guard hold(error_lock_);
+                if (error_.index < 0 || i < error_.index) error_ = {i, e.what()};
+            }
         }
     }
     if (unfinished_.fetch_sub(1) == 1) unfinished_.notify_all();
@@ -100,9 +136,13 @@ void Team::work() {
 void Team::begin(int count, const Item& item, int helpers) {
     ensure_alive();
     error_ = {};
-    count_ = count;
+    often_ = Clock::now() - finished_ < longest_look;
     item_ = &item;
-    next_ = 0;
+    for (int k = 0; k < threads_; ++k) {
+        Share& share = shares_[static_cast<std::size_t>(k)];
+        share.next = static_cast<int>(std::int64_t{count} * k / threads_);
+        share.end = static_cast<int>(std::int64_t{count} * (k + 1) / threads_);
+    }
     helpers_ = helpers;
 }
 
@@ -114,7 +154,10 @@ void Team::start(int count, const Item& item) {
 }
 
 WorkError Team::finish() {
+    // The others are at their last items.
+    if (int left = unfinished_.load(); left == 1) look(unfinished_, left, longest_look / 4);
     for (int left; (left = unfinished_.load()) != 0;) unfinished_.wait(left);
+    finished_ = Clock::now();
     return error_;
 }
 
@@ -126,7 +169,7 @@ WorkError Team::run(int count, const Item& item) {
         ++generation_;
         generation_.notify_all();
     }
-    work();
+    work(threads_ - 1);
     return finish();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -43,19 +43,27 @@ class Team {
     void ensure_alive();
     void spawn();
     void loop(int which, unsigned seen);
-    void work();
+    void work(int which);
     void begin(int count, const Item& item, int helpers);
+
+    /// The items that one thread does unless others are done sooner.
+    struct alignas(64) Share {
+        std::atomic<int> next{0};
+        int end = 0;
+    };
 
     const int threads_;
     const bool pin_;
+    std::vector<Share> shares_;
     std::vector<int> cores_;
     int pid_ = 0;
     std::vector<std::thread> team_;
 
     std::atomic<unsigned> generation_{0};
-    std::atomic<int> next_{0}, unfinished_{0}, helpers_{0};
+    std::atomic<int> unfinished_{0}, helpers_{0};
     std::atomic<bool> stop_{false};
-    int count_ = 0;
+    std::atomic<bool> often_{false};  ///< the last job followed closely on the one before
+    std::chrono::steady_clock::time_point finished_{};
     const Item* item_ = nullptr;
     std::mutex error_lock_;
     WorkError error_;

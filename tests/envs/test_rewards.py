@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from warpzone.engine import FIELDS
 from warpzone.envs.actions import ACTION_SETS, parse_buttons
-from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
+from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
-from warpzone.envs.vector import MarioVectorEnv
+from warpzone.envs.vector import ENDS, MarioVectorEnv
 from warpzone.errors import ConfigError
 
 
@@ -99,3 +100,57 @@ def test_stage_lists_expand() -> None:
     for bad in ("", "1-5", "0-1", "x"):
         with pytest.raises(ConfigError):
             parse_stages(bad)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RewardConfig(),
+        UNSCALED,
+        NES_PY_REWARD,
+        RewardConfig(reward_scale_start=0.3, reward_scale_final=0.007, reward_scale_anneal_steps=1000),
+        RewardConfig(reward_distance_cap=7.5, reward_score_weight=0.013, reward_time_weight=-0.7),
+    ],
+)
+def test_the_engine_reckons_rewards_to_the_bit_as_numpy_does(config: RewardConfig) -> None:
+    rng = np.random.default_rng(0)
+    n = 257
+    fast, slow = RewardShaper(config, n), RewardShaper(config, n)
+    for _ in range(20):
+        before, after = (rng.integers(-50, 3000, (len(FIELDS), n)).astype(np.int32) for _ in range(2))
+        after[:, : n // 2] = before[:, : n // 2] + rng.integers(-40, 41, (len(FIELDS), n // 2))
+        for rows in (before, after):
+            rows[FIELDS.index("flag_get")] = rng.integers(0, 2, n)
+            rows[FIELDS.index("end")] = rng.integers(0, len(ENDS), n)
+        fresh = rng.random(n) < 0.1
+        total, terms = fast.of_telemetry(before, after, fresh)
+        died = np.isin(after[FIELDS.index("end")], [ENDS.index(e) for e in ("death", "time_up", "game_over")])
+        by_name = [dict(zip(FIELDS, rows, strict=True)) for rows in (before, after)]
+        expected, expected_terms = slow(by_name[0], by_name[1], died)
+        for name in TERMS:
+            np.testing.assert_array_equal(terms[name], np.where(fresh, 0, expected_terms[name]))
+        np.testing.assert_array_equal(total, np.where(fresh, 0, expected))
+        np.testing.assert_array_equal(fast.last_dx, slow.last_dx)
+    assert fast.scale() == slow.scale()
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_rewards_of_real_play_are_those_of_its_telemetry(mode: str) -> None:
+    envs = MarioVectorEnv(8, stages=["1-1", "8-1"], autoreset_mode=mode, step_limit=60, reward=UNSCALED)
+    rng = np.random.default_rng(1)
+    _, before = envs.reset(seed=3)
+    shaper = RewardShaper(UNSCALED, 8)
+    fresh = np.zeros(8, np.bool_)
+    episodes = 0
+    for _ in range(300):
+        _, rewards, terminated, truncated, info = envs.step(rng.integers(0, 5, 8))
+        done = terminated | truncated
+        after = info.get("final_info", info)
+        died = np.isin(after["end"], [ENDS.index(e) for e in ("death", "time_up", "game_over")])
+        expected, _ = shaper(before, after, died)
+        np.testing.assert_array_equal(rewards, np.where(fresh, 0, expected))
+        if mode == "next_step":
+            fresh = done
+        before = info
+        episodes += int(done.sum())
+    assert episodes > 8

@@ -1,6 +1,6 @@
 """The compiled console. `Machine` is one; the environments run many of them through `Pool`."""
 
-from warpzone.engine._native import FIELDS, PALETTE, Pool
+from warpzone.engine._native import FIELDS, PALETTE, Pool, shape_rewards
 from warpzone.engine.machine import Machine
 
-__all__ = ["FIELDS", "PALETTE", "Machine", "Pool"]
+__all__ = ["FIELDS", "PALETTE", "Machine", "Pool", "shape_rewards"]

@@ -6,6 +6,18 @@ from numpy.typing import NDArray
 FIELDS: list[str]
 PALETTE: list[tuple[int, int, int]]
 
+def shape_rewards(
+    before: NDArray[np.int32],
+    after: NDArray[np.int32],
+    fresh: NDArray[np.bool_],
+    signed_distance: bool,
+    cap: float,
+    worth: list[float],
+    terms: NDArray[np.float32],
+    total: NDArray[np.float32],
+    dx: NDArray[np.int32],
+) -> None: ...
+
 _U8 = NDArray[np.uint8]
 _I32 = NDArray[np.int32]
 _Bool = NDArray[np.bool_]

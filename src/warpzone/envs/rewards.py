@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from warpzone.engine import shape_rewards
 from warpzone.errors import ConfigError
 
 Floats = NDArray[np.float32]
@@ -104,6 +105,40 @@ class RewardShaper:
         total = terms["distance"] + terms["score"] + terms["flag"] + terms["death"] + terms["time"]
         self.decisions += self.num_envs
         return total, terms
+
+    def of_telemetry(
+        self, before: Ints, after: Ints, fresh: NDArray[np.bool_]
+    ) -> tuple[Floats, dict[str, Floats]]:
+        """What calling this gives, from whole telemetry arrays [fields, N] in one pass of the engine.
+
+        Those in `fresh` only began an episode and earn nothing.
+        """
+        c = self.config
+        scale = self.scale()
+        weights = (
+            c.reward_distance_weight,
+            c.reward_score_weight,
+            c.reward_flag,
+            -c.reward_death,
+            c.reward_time_weight,
+        )
+        rows = np.empty((len(TERMS), self.num_envs), np.float32)
+        total = np.empty(self.num_envs, np.float32)
+        self.last_dx = np.empty(self.num_envs, np.int32)
+        worth = [weight * scale for weight in weights]
+        shape_rewards(
+            before,
+            after,
+            fresh,
+            c.reward_signed_distance,
+            c.reward_distance_cap,
+            worth,
+            rows,
+            total,
+            self.last_dx,
+        )
+        self.decisions += self.num_envs
+        return total, dict(zip(TERMS, rows, strict=True))
 
     def state_dict(self) -> dict[str, int]:
         return {"decisions": self.decisions}

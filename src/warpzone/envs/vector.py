@@ -30,7 +30,6 @@ _AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetM
 _STATUS = np.array(["small", "tall", "fireball"])
 ENDS = ("", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
 """Why an episode ended, by the number in `info["end"]`."""
-_DEATHS = (1, 4, 5)
 
 _open_vectors: weakref.WeakSet[MarioVectorEnv] = weakref.WeakSet()
 
@@ -56,9 +55,12 @@ class _Buffers:
 
     def held_elsewhere(self) -> bool:
         """Whether a caller still holds an array of these. (getrefcount counts our attribute and its own argument.)"""
-        return any(
-            sys.getrefcount(getattr(self, name)) > 2
-            for name in ("observations", "telemetry", "terminated", "truncated")
+        count = sys.getrefcount
+        return (
+            count(self.observations) > 2
+            or count(self.telemetry) > 2
+            or count(self.terminated) > 2
+            or count(self.truncated) > 2
         )
 
 
@@ -125,6 +127,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self.threads = thread_count(threads, num_envs)
         self.render_mode = render_mode
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self.metadata = {**default_metadata(), "autoreset_mode": self.autoreset_mode}
         self.action_meanings = action_names(action_type)
         self.single_observation_space = gym.spaces.Box(0, 255, self.view.shape, np.uint8)
@@ -153,7 +156,6 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._spare: list[_Buffers] = []
         self._now = _Buffers(num_envs, self._shape)
         self._final = _Buffers(num_envs, self._shape)
-        self._before: dict[str, NDArray[np.int32]] = {}
         self._fresh = np.zeros(num_envs, np.bool_)
         self._seed = 0 if seed is None else int(seed)
         self._seeded = False
@@ -186,11 +188,10 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         if mask is not None:
             buffers.telemetry[:] = self._now.telemetry
         pool.reset(mask, seeds, snapshot, *self._targets(buffers))
-        self._now = buffers
-        self._before = self._telemetry(buffers)
+        self._turn_to(buffers)
         # Those whose episode is over and that were left out still begin anew with the next step.
         self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
-        info = self._info(self._before)
+        info = self._info(buffers.telemetry)
         nothing = np.zeros(self.num_envs, np.float32)
         info["reward_terms"] = dict.fromkeys(TERMS, nothing)
         info["dx"] = np.zeros(self.num_envs, np.int32)
@@ -322,8 +323,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         buffers = self._next_buffers()
         nobody = np.zeros(self.num_envs, np.bool_)
         self._engine().reset(nobody, None, None, *self._targets(buffers))
-        self._now = buffers
-        self._before = self._telemetry(buffers)
+        self._turn_to(buffers)
 
     def _engine(self) -> Pool:
         if self._pool is None:
@@ -359,12 +359,18 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         return np.array([(s or 0) & 0xFFFFFFFFFFFFFFFF for s in seed], dtype=np.uint64)
 
     def _next_buffers(self) -> _Buffers:
-        self._spare.append(self._now)
+        """Memory for the next results: some that nobody holds any more, or new."""
         for i, buffers in enumerate(self._spare):
-            if not buffers.held_elsewhere() and buffers is not self._now:
+            if not buffers.held_elsewhere():
                 return self._spare.pop(i)
         del self._spare[:-2]
         return _Buffers(self.num_envs, self._shape)
+
+    def _turn_to(self, buffers: _Buffers) -> _Buffers:
+        """Make these the present results. Returns those before."""
+        before, self._now = self._now, buffers
+        self._spare.append(before)
+        return before
 
     def _targets(self, b: _Buffers) -> tuple[Any, ...]:
         return (
@@ -376,47 +382,34 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             self._final.telemetry,
         )
 
-    def _telemetry(self, buffers: _Buffers) -> dict[str, NDArray[np.int32]]:
-        return dict(zip(FIELDS, buffers.telemetry, strict=True))
-
-    def _info(self, telemetry: dict[str, NDArray[np.int32]]) -> Info:
-        info: Info = dict(telemetry)
-        info["flag_get"] = telemetry["flag_get"] != 0
-        info["status"] = _STATUS[np.minimum(telemetry["status"], 2)]
+    def _info(self, telemetry: NDArray[np.int32]) -> Info:
+        info: Info = dict(zip(FIELDS, telemetry, strict=True))
+        info["flag_get"] = info["flag_get"] != 0
+        info["status"] = _STATUS.take(info["status"], mode="clip")
         return info
 
     def _result(
         self, buffers: _Buffers
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
-        self._now = buffers
-        after = self._telemetry(buffers)
+        before = self._turn_to(buffers)
         done = buffers.terminated | buffers.truncated
-        any_done = bool(done.any())
-        ended = after
-        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        if same_step and any_done:
-            final = self._telemetry(self._final)
-            ended = {name: np.where(done, final[name], value) for name, value in after.items()}
-        died = np.isin(ended["end"], _DEATHS) if any_done else np.zeros(self.num_envs, np.bool_)
-        rewards, terms = self.rewards(self._before, ended, died)
-        if self._fresh.any():
-            # These only began an episode: NEXT_STEP spends a step on that.
-            for term in terms.values():
-                term[self._fresh] = 0
-            rewards[self._fresh] = 0
-        info = self._info(after)
+        ended = buffers.telemetry
+        final_step = self._same_step and bool(done.any())
+        if final_step:
+            ended = np.where(done, self._final.telemetry, buffers.telemetry)
+        # Those in _fresh only began an episode: NEXT_STEP spends a step on that.
+        rewards, terms = self.rewards.of_telemetry(before.telemetry, ended, self._fresh)
+        info = self._info(buffers.telemetry)
         info["reward_terms"] = terms
         info["dx"] = self.rewards.last_dx
-        if same_step:
-            if any_done:
-                # Handed out and replaced, not copied: only the rows of ended episodes were ever touched.
-                info["final_obs"] = self._final.observations
-                info["final_info"] = self._info(ended)
-                info["_final_obs"] = info["_final_info"] = done
-                self._final = _Buffers(self.num_envs, self._shape)
-        else:
+        if final_step:
+            # Handed out and replaced, not copied: only the rows of ended episodes were ever touched.
+            info["final_obs"] = self._final.observations
+            info["final_info"] = self._info(ended)
+            info["_final_obs"] = info["_final_info"] = done
+            self._final = _Buffers(self.num_envs, self._shape)
+        elif not self._same_step:
             self._fresh = done
-        self._before = after
         return buffers.observations, rewards, buffers.terminated, buffers.truncated, info
 
 

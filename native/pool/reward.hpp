@@ -1,0 +1,24 @@
+#pragma once
+#include <cstddef>
+
+#include "pool/slot.hpp"
+
+namespace wz {
+
+/// The terms of a reward, in the order of their rows.
+enum RewardTerm : int { kDistanceTerm, kScoreTerm, kFlagTerm, kDeathTerm, kTimeTerm, kRewardTerms };
+
+/// What the terms are worth, scale included. The reference is RewardShaper in Python: same sums, same
+/// rounding.
+struct RewardRule {
+    bool signed_distance;
+    double cap;
+    float worth[kRewardTerms];
+};
+
+/// Rewards of `n` environments from two successive telemetries [kFieldCount][n]: terms [kRewardTerms][n],
+/// their sum and the movement. Those in `fresh` only began an episode and earn nothing.
+void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, const bool* fresh,
+                   std::size_t n, float* terms, float* total, i32* dx);
+
+}  // namespace wz
