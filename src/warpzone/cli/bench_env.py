@@ -8,6 +8,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 
 BASE = "nes-py, every frame drawn"
-HELD, GATE_FRAMES = 30, 240
+HELD, GATE_FRAMES, BURST_S = 30, 240, 0.05
 START = [0] * 40 + [8] * 3 + [0] * 60
 RUN_AND_JUMP = [0x82, 0x82, 0x83, 0x82, 0x81, 0x83]
 GAME_STATE = [0x000E, 0x001D, 0x006D, 0x0086, 0x00CE, 0x075A, 0x075C, 0x075F, 0x0770, *range(0x07DD, 0x07FB)]
@@ -190,6 +191,40 @@ def sides(config: BenchEnvConfig) -> dict[str, Callable[[], int]]:
     return made
 
 
+def paired(narrow: Callable[[], int], wide: Callable[[], int], seconds: float) -> dict[str, float]:
+    """How much faster `wide` is: both in turn, a moment each, so that what else the machine does hits both."""
+    found: list[float] = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        found.append(1 / timed(narrow, BURST_S) * timed(wide, BURST_S))
+    low, median, high = statistics.quantiles(found, n=4) if len(found) > 1 else found * 3
+    return {"median": median, "low": low, "high": high}
+
+
+def apart(threads: int) -> Callable[[], int]:
+    """As many consoles as threads that share nothing and never wait: what the cores themselves give."""
+    machines = [machine_side(draw=True) for _ in range(threads)]
+    team = ThreadPoolExecutor(threads)
+
+    def play() -> int:
+        return sum(team.map(lambda play: play(), machines))
+
+    return play
+
+
+def scaling(config: BenchEnvConfig) -> dict[str, Any] | None:
+    """All threads against one, for the vector and for consoles that share nothing."""
+    n, wide = config.num_envs, thread_count(config.threads, config.num_envs)
+    if wide < 2:
+        return None
+    seconds = config.rounds * config.seconds
+    return {
+        "threads": wide,
+        "vector": paired(vector_side(n, 1), vector_side(n, wide), seconds),
+        "consoles that share nothing": paired(apart(1), apart(wide), seconds),
+    }
+
+
 def memory_of(num_envs: int = 1024) -> float:
     """KB of resident memory that an environment with its observation takes."""
     import psutil
@@ -219,6 +254,7 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
                 bars.update(task, description=name)
                 rates[name].append(timed(play, config.seconds))
                 bars.advance(task)
+    together = scaling(config)
     ratios = {
         name: sorted(rate / base for rate, base in zip(values, rates[BASE], strict=True))
         for name, values in rates.items()
@@ -233,6 +269,7 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
             name: {"median": statistics.median(values), "low": values[0], "high": values[-1]}
             for name, values in ratios.items()
         },
+        "scaling": together,
         "kb_per_environment": kb,
     }
 
@@ -248,6 +285,13 @@ def show(results: dict[str, Any], console: Console) -> None:
         spread = f"{times['median']:,.1f} ({times['low']:,.1f} - {times['high']:,.1f})"
         table.add_row(name, f"{rate:,.0f}", decisions, "1" if name == BASE else spread)
     console.print(table)
+    if (found := results["scaling"]) is not None:
+        for name in ("vector", "consoles that share nothing"):
+            times = found[name]
+            console.print(
+                f"{name}: {found['threads']} threads run {times['median']:.2f} times as fast as one "
+                f"(middle half {times['low']:.2f} - {times['high']:.2f})"
+            )
     if results["kb_per_environment"] is not None:
         console.print(f"memory: {results['kb_per_environment']:,.0f} KB for each of 1,024 environments")
 

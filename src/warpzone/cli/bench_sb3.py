@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpzone.envs.backends.config import BackendConfig
 from warpzone.envs.backends.patches import quiet_gym
-from warpzone.envs.config import ViewConfig
-from warpzone.envs.rewards import RewardConfig
+from warpzone.envs.backends.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import Encoder
@@ -24,7 +23,7 @@ from warpzone.run.evaluate import make_envs
 with quiet_gym():
     from stable_baselines3 import PPO
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-    from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
+    from stable_baselines3.common.vec_env import VecEnv
 
 
 class OurEncoder(BaseFeaturesExtractor):
@@ -42,9 +41,9 @@ class OurEncoder(BaseFeaturesExtractor):
 
 
 class OurEnvironments(VecEnv):
-    """Our vector as one of Stable-Baselines3's."""
+    """A vector of ours as one of Stable-Baselines3's."""
 
-    def __init__(self, envs: MarioVectorEnv) -> None:
+    def __init__(self, envs: MarioVectorEnv | BackendVectorEnv) -> None:
         self.envs = envs
         self.render_mode = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
@@ -94,16 +93,14 @@ def our_environments(config: TrainConfig) -> VecEnv:
 
 
 def nes_py_environments(config: TrainConfig, num_envs: int) -> VecEnv:
-    """One process for each environment, as is usual with Stable-Baselines3."""
-    make = partial(_nes_py_environment, config.view, config.reward, config.stage.names()[0])
-    return SubprocVecEnv([make for _ in range(num_envs)], start_method="spawn")
-
-
-def _nes_py_environment(view: ViewConfig, reward: RewardConfig, stage: str) -> gym.Env[Any, Any]:
-    from warpzone.envs.backends.single import BackendEnv
-
-    torch.set_num_threads(1)
-    return BackendEnv(stage, view=view, reward=reward)
+    """One process for each environment, as is usual with Stable-Baselines3, but with pictures in shared memory."""
+    backend = BackendConfig(backend="nes-py", async_env=True, strict_env=True)
+    return OurEnvironments(
+        BackendVectorEnv(
+            num_envs, config.stage.names()[:1], view=config.view, reward=config.reward, backend=backend,
+            seed=config.run.seed, say=lambda line: None,
+        )
+    )  # fmt: skip
 
 
 def make_ppo(config: TrainConfig, envs: VecEnv, device: torch.device) -> PPO:

@@ -38,6 +38,8 @@ class BenchTrainConfig:
     """Length of one measurement; at least one update is made."""
     num_envs: int = 0
     """Environments; 0 takes the preset's."""
+    threads: int = 0
+    """Threads to compute and to emulate with, of every side; 0 takes all cores. Few are steadier where others work."""
     nes_py_envs: int = 8
     """Environments on nes-py, each in a process of its own, with rollouts as much longer; 0 leaves nes-py out."""
     out: Path | None = None
@@ -46,7 +48,7 @@ class BenchTrainConfig:
     """Print what would be measured and do nothing."""
 
     def __post_init__(self) -> None:
-        if self.rounds < 1 or self.seconds < 0 or self.num_envs < 0 or self.nes_py_envs < 0:
+        if self.rounds < 1 or min(self.seconds, self.num_envs, self.threads, self.nes_py_envs) < 0:
             raise ConfigError("--rounds must be at least 1 and no other number negative.")
 
     def training(self) -> TrainConfig:
@@ -54,7 +56,13 @@ class BenchTrainConfig:
         base = preset(self.preset)
         collect = replace(base.collect, num_envs=self.num_envs or base.collect.num_envs)
         learn = replace(base.learn, algo="ppo", targets=None, objective=None, target_kl=0.0)
-        config = replace(base, collect=collect, learn=learn)
+        config = replace(
+            base,
+            collect=collect,
+            learn=learn,
+            run=replace(base.run, torch_threads=self.threads),
+            stage=replace(base.stage, env_threads=self.threads),
+        )
         config.check()
         decisions = collect.num_envs * collect.rollout_steps
         if self.nes_py_envs and decisions % self.nes_py_envs:
@@ -121,7 +129,7 @@ def sides(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: Ex
     found["SB3"] = theirs(config, 0, device, stack)
     if nes_py_envs:
         found["SB3 + nes-py"] = theirs(config, nes_py_envs, device, stack)
-    torch.set_num_threads(cores())
+    torch.set_num_threads(config.run.torch_threads or cores())
     for side in found.values():
         side.measure(0)
     return found
