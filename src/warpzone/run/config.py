@@ -273,7 +273,6 @@ GPU = TrainConfig(
     view=ViewConfig(
         size=(84, 84),
         observation="red",
-        palette="measured",
         crop_hud=True,
         noop_max=30,
         stall_limit=300,
