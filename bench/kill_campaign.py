@@ -1,49 +1,111 @@
 """Kills runs at random moments, on good and failing disks, and checks what each leaves: `python
 bench/kill_campaign.py`.
 
-Prints one line per kind of fault; exits with 1 if any kill left something unsound.
+Kills real `warpzone train` processes, or with `--target stand-in` a small program that saves far more often.
+Prints one line per kind of kill; exits with 1 if any left something unsound.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.run.kill_trial import FAULTS, kill_once
+from tests.run.train_kill_trial import FLAGS, KINDS, kill_training, strayed
 
 
 @dataclass(frozen=True)
 class Config:
+    target: Literal["train", "stand-in"] = "train"
+    """What is killed."""
     kills: int = 200
-    """Kills in all, spread over the kinds of fault."""
+    """Kills in all, spread over the kinds."""
     kills_per_run: int = 10
     """Kills of one and the same run, each resuming from what the one before left."""
     seed: int = 0
 
 
-def main(config: Config) -> int:
-    started = time.monotonic()
+@dataclass
+class Tally:
+    """Of one kind of kill."""
+
+    kills: int = 0
+    unsound: int = 0
+    while_saving: int = 0
+    failed_saves: int = 0
+    most_lost: int = 0
+
+
+def kill_trainings(config: Config, folder: Path) -> list[str]:
+    """Kill `warpzone train`; the problems."""
+    tallies, problems = {kind: Tally() for kind in KINDS}, []
+    furthest = 1
+    for kill in range(config.kills):
+        kind = KINDS[kill % len(KINDS)]
+        name = f"run_{kill // config.kills_per_run}"
+        outcome = kill_training(folder, name, config.seed + kill, kind)
+        furthest = max(furthest, outcome.updates)
+        tally = tallies[kind]
+        tally.kills += 1
+        tally.while_saving += outcome.was_saving
+        tally.failed_saves += outcome.has_failed_save
+        tally.most_lost = max(tally.most_lost, outcome.lost)
+        if outcome.problem:
+            tally.unsound += 1
+            problems.append(f"kill {kill} ({kind}): {outcome.problem}")
+        print(f"kill {kill}: {name}, {kind}, update {outcome.updates} {outcome.problem}", file=sys.stderr)
+    print("| kind | kills | in the midst of a save | saves that failed | most updates lost | unsound |")
+    print("|---|---|---|---|---|---|")
+    for kind, t in tallies.items():
+        print(f"| {kind} | {t.kills} | {t.while_saving} | {t.failed_saves} | {t.most_lost} | {t.unsound} |")
+    return problems + _strayed_runs(folder, furthest)
+
+
+def _strayed_runs(folder: Path, furthest: int) -> list[str]:
+    """Runs that are not, bit for bit, the run that was never killed."""
+    runs = sorted(folder.glob("run_*/"))
+    flags = [*FLAGS, "--runs-dir", str(folder), "--run-name", "whole", "--total-updates", str(furthest)]
+    command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    problems = [
+        f"{run.name} strays at update {at[0]}" for run in runs if (at := strayed(run, folder / "whole"))
+    ]
+    print(f"{len(runs) - len(problems)} of {len(runs)} runs recorded what one that was never killed did")
+    return problems
+
+
+def kill_stand_ins(config: Config, folder: Path) -> list[str]:
+    """Kill the small program; the problems."""
     kills, lost, problems = Counter[str](), Counter[str](), []
-    with tempfile.TemporaryDirectory() as folder:
-        for kill in range(config.kills):
-            fault = FAULTS[kill % len(FAULTS)]
-            run = Path(folder) / f"{fault}_{kill // (len(FAULTS) * config.kills_per_run)}"
-            outcome = kill_once(run, config.seed + kill, fault)
-            kills[fault] += 1
-            if outcome.problem:
-                lost[fault] += 1
-                problems.append(f"kill {kill} ({fault}): {outcome.problem}")
+    for kill in range(config.kills):
+        fault = FAULTS[kill % len(FAULTS)]
+        run = folder / f"{fault}_{kill // (len(FAULTS) * config.kills_per_run)}"
+        outcome = kill_once(run, config.seed + kill, fault)
+        kills[fault] += 1
+        if outcome.problem:
+            lost[fault] += 1
+            problems.append(f"kill {kill} ({fault}): {outcome.problem}")
     print("| fault | kills | unsound |\n|---|---|---|")
     for fault in FAULTS:
         print(f"| {fault} | {kills[fault]} | {lost[fault]} |")
-    print(f"{config.kills} kills in {time.monotonic() - started:.0f} s, {len(problems)} unsound")
+    return problems
+
+
+def main(config: Config) -> int:
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = kill_trainings if config.target == "train" else kill_stand_ins
+        problems = campaign(config, Path(folder))
+    print(f"{config.kills} kills in {time.monotonic() - started:.0f} s, {len(problems)} problems")
     print("\n".join(problems))
     return 1 if problems else 0
 
