@@ -21,6 +21,7 @@ from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
+from warpzone.envs.replays import as_snapshot
 from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
 from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.errors import ConfigError, Error
@@ -119,6 +120,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             stall_limit=stall_limit, step_limit=step_limit,
         )  # fmt: skip
         image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)
+        self._image, self._region = image, region
         dump = identify(image)
         self.lost_levels = lost_levels or bool(dump and dump.lost_levels)
         names = [stage] if stage is not None else stages if stages is not None else ["1-1"]
@@ -167,7 +169,10 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], Info]:
-        """Begin episodes. `options`: "stage" (for these and all later episodes), "snapshot", "reset_mask"."""
+        """Begin episodes. `options`: "stage" (for these and all later episodes), "snapshot", "reset_mask".
+
+        A snapshot is what `snapshot` gave, or a file that `warpzone play` saved.
+        """
         pool = self._engine()
         options = dict(options or {})
         mask = options.pop("reset_mask", None)
@@ -177,6 +182,8 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             raise ConfigError(
                 f"Unknown reset option {next(iter(options))!r}: use stage, snapshot or reset_mask."
             )
+        if snapshot is not None:
+            snapshot = as_snapshot(snapshot, self.view, self._image, self._region)
         if mask is not None:
             mask = np.ascontiguousarray(mask, dtype=np.bool_)
             if mask.shape != (self.num_envs,):
