@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from warpzone.errors import CheckpointError
 from warpzone.learn.learner import Learner
+from warpzone.run import recording
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.watch.metrics import read_metrics
 
@@ -161,3 +167,49 @@ def test_the_heartbeat_tells_the_phases(tmp_path: Path) -> None:
     beats = [json.loads(line) for line in (tmp_path / "mario" / "heartbeat.jsonl").read_text().splitlines()]
     assert beats[-1]["phase"] == "closed"
     assert beats[-1]["update"] == 0
+    assert beats[-1]["progress"] == 1.0
+
+
+def test_a_profile_says_where_the_time_of_a_run_goes(tmp_path: Path) -> None:
+    small_run(tmp_path, "--total-updates", "9", "--profile")
+    lines = (tmp_path / "mario" / "profile" / "table.txt").read_text().splitlines()
+    calls = {line.split()[0]: int(line.split()[1]) for line in lines[1:8]}
+    # Five updates of sixteen steps.
+    assert calls == {
+        **dict.fromkeys(("inference", "emulation", "transfer", "recording"), 80),
+        **dict.fromkeys(("targets", "learning", "replay"), 5),
+    }
+
+
+def test_a_run_that_stalls_can_be_told_to_stop_with_what_it_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Learner.update
+
+    def stall(self: Learner, rollout: Any) -> dict[str, float]:
+        if self.version == 2:
+            time.sleep(3.0)
+        return update(self, rollout)
+
+    monkeypatch.setattr(Learner, "update", stall)
+    flags = ("--heartbeat-timeout", "2", "--on-stall", "stop", "--total-updates", "9")
+    outcome = small_run(tmp_path, *flags)
+    assert (outcome.exit_code, outcome.reason) == (3, "stopped by stall")
+    assert load_checkpoint(tmp_path / "mario" / "checkpoints" / "latest.pt").meta.global_update == 3
+    (dump,) = (tmp_path / "mario" / "diagnostics").glob("stall_*.log")
+    assert "in phase 'learn'" in dump.read_text()
+    assert "in stall" in dump.read_text()
+
+
+def test_a_stop_that_is_asked_for_during_a_film_leaves_no_half_film(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never_ends(*_: Any, **__: Any) -> Iterator[Any]:
+        while True:
+            yield np.zeros((8, 8, 3), np.uint8)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(recording, "episode_frames", never_ends)
+    outcome = small_run(tmp_path, "--total-updates", "9", "--video-interval", "2")
+    assert (outcome.exit_code, outcome.progress.update) == (130, 2)
+    assert list((tmp_path / "mario" / "videos").iterdir()) == []

@@ -41,6 +41,21 @@ def test_records_have_phase_progress_and_health(tmp_path: Path) -> None:
     assert not any(r["stalled"] for r in records)
 
 
+def test_a_rollout_that_advances_is_no_stall(tmp_path: Path) -> None:
+    alarms: list[int] = []
+    path = tmp_path / "heartbeat.jsonl"
+    heartbeat = Heartbeat(path, interval_s=0.01, timeout_s=1.0, on_stall=alarms.append)
+    heartbeat.beat("collect")
+    for step in range(16):
+        heartbeat.advance((step + 1) / 16)
+        time.sleep(0.1)
+    heartbeat.close()
+    assert alarms == []
+    records = list(read_records(path))
+    assert {"collect"} <= {r["phase"] for r in records}
+    assert records[-1]["progress"] == 1.0
+
+
 def test_a_stall_names_the_phase_and_dumps_all_stacks_a_few_times_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from warpzone.collect.episodes import EpisodeLog
 from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep
 from warpzone.learn.rollout import Rollout
+from warpzone.watch.profile import phase
 
 
 @dataclass(frozen=True)
@@ -86,31 +87,36 @@ class Lane:
     def act(self, t: int) -> None:
         """Choose the actions of step t and send them to the environments."""
         rollout, columns = self.rollout, self.columns
-        logits, values, self.state = self._decide(t)
-        logp = logits.log_softmax(-1)
-        # The largest of p / exponential noise is a draw from p.
-        noise = torch.empty_like(logp).exponential_(generator=self.generator)
-        actions = (logp - noise.log()).argmax(-1)
-        rollout.actions[t, columns] = actions
-        rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
-        rollout.values[t, columns] = values
-        self.envs.send(actions.cpu().numpy())
+        with phase("inference"):
+            logits, values, self.state = self._decide(t)
+            logp = logits.log_softmax(-1)
+            # The largest of p / exponential noise is a draw from p.
+            noise = torch.empty_like(logp).exponential_(generator=self.generator)
+            actions = (logp - noise.log()).argmax(-1)
+            rollout.actions[t, columns] = actions
+            rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+            rollout.values[t, columns] = values
+            chosen = actions.cpu().numpy()
+        self.envs.send(chosen)
 
     def receive(self, t: int) -> None:
         """Wait for the outcome of step t and keep it."""
-        observations, rewards, terminated, truncated, info = self.envs.recv()
-        self.rewards[t] = torch.from_numpy(rewards)
-        self.terminated[t] = torch.from_numpy(terminated)
-        self.truncated[t] = torch.from_numpy(truncated)
-        if truncated.any():
-            self._value_truncated(t, np.flatnonzero(truncated & ~terminated), info)
-        self.picture.copy_(torch.from_numpy(observations))
-        self.rollout.frames[self.stack + t, self.columns].copy_(self.picture, non_blocking=True)
-        torch.add(self.age[t], 1, out=self.age[t + 1])
-        self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
-        self._keep(t + 1, info)
-        self._upload_context(t + 1)
-        self._tell(rewards, terminated, truncated, info)
+        with phase("emulation"):
+            observations, rewards, terminated, truncated, info = self.envs.recv()
+        with phase("transfer"):
+            self.rewards[t] = torch.from_numpy(rewards)
+            self.terminated[t] = torch.from_numpy(terminated)
+            self.truncated[t] = torch.from_numpy(truncated)
+            if truncated.any():
+                self._value_truncated(t, np.flatnonzero(truncated & ~terminated), info)
+            self.picture.copy_(torch.from_numpy(observations))
+            self.rollout.frames[self.stack + t, self.columns].copy_(self.picture, non_blocking=True)
+            torch.add(self.age[t], 1, out=self.age[t + 1])
+            self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
+            self._keep(t + 1, info)
+            self._upload_context(t + 1)
+        with phase("recording"):
+            self._tell(rewards, terminated, truncated, info)
 
     def finish(self) -> None:
         """Value what comes after the last step and complete the rollout."""

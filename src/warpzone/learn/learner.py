@@ -19,6 +19,7 @@ from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
+from warpzone.watch.profile import phase
 
 # Decisions evaluated at once where no gradient is needed: bounds the memory that takes.
 EVALUATION_SIZE = 16384
@@ -97,9 +98,12 @@ class Learner:
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
         self.step.set_rates(learning_rate, entropy_coef)
         policy_lag = self.version - rollout.version.double().mean().item()
-        samples = self._prepare(rollout, lagging=policy_lag > 0)
-        sums, steps, epochs = self._learn(samples)
-        loss_per = self._learn_from_replay(samples)
+        with phase("targets"):
+            samples = self._prepare(rollout, lagging=policy_lag > 0)
+        with phase("learning"):
+            sums, steps, epochs = self._learn(samples)
+        with phase("replay"):
+            loss_per = self._learn_from_replay(samples)
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
         self._snapshot = take_snapshot(self.policy, self.version)

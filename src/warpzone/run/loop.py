@@ -21,7 +21,7 @@ from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
-from warpzone.run.recording import record_episode
+from warpzone.run.recording import FilmStopped, record_episode
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
 from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
@@ -72,7 +72,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
     began = time.monotonic()
-    reason, confirmed = "", {}
+    reason, confirmed, steps = "", {}, 0
 
     def elapsed() -> float:
         return progress.elapsed_s + time.monotonic() - began
@@ -87,7 +87,11 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         )
 
     def on_step(columns: slice, info: Any) -> None:
+        nonlocal steps
         meter.observe(columns, info, parts.envs[0].rewards.scale())
+        steps += 1
+        in_rollout = config.collect.rollout_steps * len(parts.envs)
+        run.heartbeat.advance(((steps - 1) % in_rollout + 1) / in_rollout)
 
     def state(with_consoles: bool) -> dict[str, Any]:
         return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
@@ -143,7 +147,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                     _save_due(config, run, progress, digest, state, display)
                 if config.run.video_interval and progress.update % config.run.video_interval == 0:
                     run.heartbeat.beat("video")
-                    _film(config, parts, run, stages[0], progress, display)
+                    _film(config, parts, run, stages[0], progress, display, stop)
                 if _worth_confirming(config, progress, rates, stages):
                     run.heartbeat.beat("evaluate")
                     confirmed = confirm(config, parts, stages, progress, display, stop)
@@ -299,15 +303,24 @@ def _save_last(
 
 
 def _film(
-    config: TrainConfig, parts: Parts, run: RunFolder, stage: str, progress: Progress, display: Display
+    config: TrainConfig,
+    parts: Parts,
+    run: RunFolder,
+    stage: str,
+    progress: Progress,
+    display: Display,
+    stop: StopFlag,
 ) -> None:
-    """An episode of the policy of now."""
+    """An episode of the policy of now; none if a stop is asked for meanwhile."""
     agent = Agent(parts.learner.policy, config.view, parts.device)
     path = run.path / "videos" / f"update_{progress.update:06d}_{stage}.mp4"
     try:
         film = record_episode(
-            agent, stage, path, seed=config.run.seed + progress.update, overlay=True, rom=config.stage.rom
-        )
+            agent, stage, path, seed=config.run.seed + progress.update, overlay=True, rom=config.stage.rom,
+            should_stop=lambda: bool(stop),
+        )  # fmt: skip
+    except FilmStopped:
+        return
     except OSError as error:
         display.say(f"[train][warn] no video: cannot write {path} ({error.strerror or error})")
         return

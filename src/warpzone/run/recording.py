@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,10 @@ from warpzone.watch.video import write_video
 Frame = NDArray[np.uint8]
 MOST_FRAMES = 60 * 400
 """The game's clock ends every episode before this."""
+
+
+class FilmStopped(Exception):
+    """A stop was asked for before the episode was over; nothing is left of the film."""
 
 
 @dataclass
@@ -93,8 +97,9 @@ def record_episode(
     scale: int = 2,
     max_frames: int = MOST_FRAMES,
     rom: str = "",
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Film:
-    """Record one episode to an MP4 or GIF."""
+    """Record one episode to an MP4 or GIF. Raises FilmStopped once `should_stop` comes true."""
     film = Film()
     frames = episode_frames(
         agent,
@@ -108,8 +113,15 @@ def record_episode(
         rom=rom,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    film.path = write_video(frames, path, scale=scale)
+    film.path = write_video(_until(should_stop, frames), path, scale=scale)
     return film
+
+
+def _until(should_stop: Callable[[], bool], frames: Iterator[Frame]) -> Iterator[Frame]:
+    for frame in frames:
+        if should_stop():
+            raise FilmStopped
+        yield frame
 
 
 def record_best(

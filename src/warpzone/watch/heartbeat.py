@@ -55,6 +55,7 @@ class Heartbeat:
         self._process = psutil.Process()
         now = time.monotonic()
         self._last = _Beat(now, "start", now, None, {})
+        self._advanced: tuple[float, float | None] = (now, None)
         self._alarms = 0
         self._closing = threading.Event()
         self._backstop: IO[str] | None = None
@@ -75,6 +76,10 @@ class Heartbeat:
             progress,
             {**last.counts, **counts} if counts else last.counts,
         )
+
+    def advance(self, progress: float) -> None:
+        """Say how far the rollout is, from 0 to 1. Any thread may, as the phase stays what it is."""
+        self._advanced = (time.monotonic(), progress)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -111,7 +116,7 @@ class Heartbeat:
                 return
 
     def _record(self) -> dict[str, Any]:
-        now, last = time.monotonic(), self._last
+        now, last, (advanced_s, progress) = time.monotonic(), self._last, self._advanced
         with self._process.oneshot():
             health = {
                 "rss_mb": self._process.memory_info().rss / 2**20,
@@ -124,8 +129,8 @@ class Heartbeat:
             "pid": os.getpid(),
             "phase": last.phase,
             "phase_s": now - last.phase_began_s,
-            "since_beat_s": now - last.at_s,
-            "progress": last.progress,
+            "since_beat_s": now - max(last.at_s, advanced_s),
+            "progress": progress if last.progress is None else last.progress,
             "stalled": self._alarms > 0,
             **last.counts,
             **health,
@@ -135,7 +140,7 @@ class Heartbeat:
         if self._timeout_s <= 0:
             return
         last = self._last
-        silent_s = time.monotonic() - last.at_s
+        silent_s = time.monotonic() - max(last.at_s, self._advanced[0])
         if silent_s < self._timeout_s:
             if self._alarms:
                 print(f"[train] going on in phase '{last.phase}' after a stall")

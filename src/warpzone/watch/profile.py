@@ -17,7 +17,7 @@ _active: UpdateProfiler | None = None
 
 
 def phase(name: str) -> AbstractContextManager[None]:
-    """Names what the block does (`emulation`, `inference`, `transfer`, `learning`) while a profile is taken.
+    """Names what the block does (`emulation`, `inference`, `learning`, ...) while a profile is taken.
 
     When none is, this is a look at one global.
     """
