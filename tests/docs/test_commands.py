@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_play import save_replay
 from tests.run.small_runs import small_run
 from warpzone.cli.main import COMMANDS, main
 
@@ -50,8 +51,11 @@ def smaller(words: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run called mario, as a reader has after the first command."""
+    """A folder with a run called mario and files of a play, as a reader has after the first commands."""
     folder = tmp_path_factory.mktemp("reader")
+    (folder / "plays").mkdir()
+    for kind in ("replay", "start"):
+        save_replay(folder / "plays" / f"pipe.{kind}.json")
     small_run(folder / "runs", "--run-name", "mario", "--total-updates", "2", "--stall-limit", "20")
     return folder
 

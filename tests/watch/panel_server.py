@@ -54,8 +54,13 @@ class Panel:
 
 @contextmanager
 def serving(runs: Path, *, first: str = "", access: str = "") -> Iterator[Panel]:
+    with serving_app(build_app(runs, first, access)) as panel:
+        yield panel
+
+
+@contextmanager
+def serving_app(app: Any) -> Iterator[Panel]:
     listening = listen("127.0.0.1", 0)
-    app = build_app(runs, first, access)
     settings = uvicorn.Config(
         app, log_level="error", access_log=False, server_header=False, lifespan="off",
         ws_max_size=MOST_FRAME_BYTES, timeout_graceful_shutdown=1,

@@ -12,8 +12,9 @@ EXIT_BAD_INPUT = 2
 COMMANDS = {
     "train": "train an agent",
     "eval": "measure how well an agent plays",
-    "record": "film an agent",
+    "record": "film an agent, or a replay of yours",
     "watch": "follow runs live in the browser",
+    "play": "play yourself in the browser, and save it as a replay or a start",
     "report": "show one or several runs as a page",
     "bench": "measure speed: env, train, overlap, replay",
     "sweep": "search for better settings with Optuna",

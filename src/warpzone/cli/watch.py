@@ -122,14 +122,20 @@ def build_app(runs_dir: Path, name: str, access: str) -> Any:
 def serve(runs_dir: Path, name: str, access: str, listening: socket.socket) -> None:
     """Serve until interrupted, letting the training go first on a busy machine."""
     import torch
-    import uvicorn
 
     torch.set_num_threads(1)
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(NICENESS)
+    serve_app(build_app(runs_dir, name, access), listening)
+
+
+def serve_app(app: Any, listening: socket.socket) -> None:
+    """Serve a page until interrupted."""
+    import uvicorn
+
     settings = uvicorn.Config(
-        build_app(runs_dir, name, access), log_level="warning", access_log=False, server_header=False,
+        app, log_level="warning", access_log=False, server_header=False,
         ws_max_size=MOST_FRAME_BYTES, ws_max_queue=8, timeout_graceful_shutdown=1, lifespan="off",
     )  # fmt: skip
     with suppress(KeyboardInterrupt):

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.replays import Replay, playing
 from warpzone.run.agent import Agent
 from warpzone.run.evaluate import make_envs
 from warpzone.watch.overlay import with_panel
-from warpzone.watch.video import write_video
+from warpzone.watch.video import NES_FPS, write_video
 
 Frame = NDArray[np.uint8]
 MOST_FRAMES = 60 * 400
@@ -159,3 +160,18 @@ def record_best(
     return record_episode(
         agent, stage, path, greedy=False, seed=best_seed, overlay=overlay, scale=scale, rom=rom
     )
+
+
+def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Film:
+    """Record what a person played, at the speed of the console. A replay that leads elsewhere now is an error."""
+    film = Film()
+
+    def frames() -> Iterator[Frame]:
+        for env in playing(replay, rom):
+            film.x_max, film.cleared = env.telemetry["x_max"], bool(env.telemetry["flag_get"])
+            yield env.screen()
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    film.path = write_video(frames(), path, fps=50 if replay.region == "pal" else NES_FPS, scale=scale)
+    film.frames = len(replay.buttons)
+    return film

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request, Response, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, HTTPException, Request, Response, WebSocket
 from fastapi.responses import FileResponse
 
 from warpzone.errors import ConfigError
@@ -18,6 +17,7 @@ from warpzone.watch.panel.guard import Guard
 from warpzone.watch.panel.hub import Hub
 from warpzone.watch.panel.player import Exhibition, Player
 from warpzone.watch.panel.runs import VIDEO_KINDS, RunReader, Runs, json_file
+from warpzone.watch.panel.sockets import serve_socket
 
 STATIC = Path(__file__).parent / "static"
 PAGE = {
@@ -107,7 +107,7 @@ def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", acce
         await socket.accept()
         queue = await hub.join()
         try:
-            await _serve(socket, queue, lambda text: None)
+            await serve_socket(socket, queue, lambda text: None)
         finally:
             hub.leave(queue)
 
@@ -128,7 +128,7 @@ def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", acce
                     player.wish.stage = wish["stage"][:8]
 
         try:
-            await _serve(socket, queue, on_text)
+            await serve_socket(socket, queue, on_text)
         finally:
             player.leave(queue)
 
@@ -157,35 +157,3 @@ async def _json_body(request: Request) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise HTTPException(400, "The request is not a JSON object.")
     return value
-
-
-async def _serve(socket: WebSocket, queue: asyncio.Queue[Any], on_text: Callable[[str], None]) -> None:
-    """Send what comes through the queue until the viewer leaves."""
-    listening = asyncio.create_task(_listen(socket, on_text))
-    try:
-        while not listening.done():
-            getting = asyncio.create_task(queue.get())
-            await asyncio.wait({getting, listening}, return_when=asyncio.FIRST_COMPLETED)
-            if not getting.done():
-                getting.cancel()
-                break
-            message = getting.result()
-            if isinstance(message, bytes):
-                await socket.send_bytes(message)
-            else:
-                await socket.send_text(message)
-    except (WebSocketDisconnect, RuntimeError, OSError):
-        # The viewer is gone: that is how most visits end.
-        return
-    finally:
-        listening.cancel()
-
-
-async def _listen(socket: WebSocket, on_text: Callable[[str], None]) -> None:
-    while True:
-        message = await socket.receive()
-        if message["type"] == "websocket.disconnect":
-            return
-        text = message.get("text")
-        if text:
-            on_text(text)

@@ -1,0 +1,96 @@
+"""`warpzone play`: play in the browser with the keyboard, and save it as a replay or as a start for environments."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from warpzone.cli.flags import parse
+from warpzone.cli.watch import check_access, listen, page_address, serve_app
+from warpzone.engine.rom import identify, rom
+from warpzone.envs.replays import check_rom, load_replay
+from warpzone.envs.stages import parse_stage
+from warpzone.errors import ConfigError
+from warpzone.run.stopping import EXIT_OK
+
+if TYPE_CHECKING:
+    from warpzone.watch.play.cabinet import Cabinet
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """Play yourself, on the console that the agents play on: in the browser, with the keyboard.
+
+    Arrows move, Z or A is B (run, fire), X or S is A (jump), Enter is Start, Shift is Select; P pauses, R begins again.
+    """
+
+    stage: str = "1-1"
+    """Stage to begin with: 1-1 to 8-4, or game for the whole game."""
+    start: Path | None = None
+    """Play on from a replay or start that was saved, instead of from a stage."""
+    out: Path = Path("plays")
+    """Folder for what is saved. Nothing outside of it can be read or written through the page."""
+    rom: str = ""
+    """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
+    region: Literal["ntsc", "pal"] = "ntsc"
+    """Timing of the console; of a --start, its own."""
+    host: str = "127.0.0.1"
+    """Address to listen on. Any but this machine's own needs --token."""
+    port: int = 8421
+    """Port to listen on; 0 takes a free one."""
+    token: str = ""
+    """What viewers must bring (open /?token=... once). Or set WARPZONE_TOKEN."""
+    open: bool = False
+    """Open the page in the browser."""
+    dry_run: bool = False
+    """Print what would be played and do nothing."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
+        if self.out.exists() and not self.out.is_dir():
+            raise ConfigError(f"--out is a folder, and {self.out} is a file.")
+
+
+def run(argv: list[str]) -> int:
+    """Parse and serve until interrupted; the exit code."""
+    config = parse(PlayConfig(), argv, "warpzone play", inspect.getdoc(PlayConfig) or "")
+    access = config.token or os.environ.get("WARPZONE_TOKEN", "")
+    check_access(config.host, access)
+    image = rom(config.rom or None)
+    dump = identify(image)
+    parse_stage(config.stage, lost_levels=bool(dump and dump.lost_levels))
+    replay = load_replay(config.start) if config.start else None
+    if replay is not None:
+        check_rom(replay, image)
+    if config.dry_run:
+        print(f"would play {config.start or config.stage} at http://{config.host}:{config.port}/")
+        return EXIT_OK
+    from warpzone.watch.play.cabinet import Cabinet
+
+    cabinet = Cabinet(image, config.stage, replay.region if replay else config.region)
+    if replay is not None:
+        cabinet.open(replay)
+    listening = listen(config.host, config.port)
+    address = page_address(listening, config.host, access, config.out, "")
+    print(f"[play] {address}\n[play] Ctrl+C ends the game; what you save is in {config.out}", flush=True)
+    if config.open:
+        import webbrowser
+
+        webbrowser.open(address)
+    try:
+        serve_app(build_app(cabinet, config.out, access), listening)
+    finally:
+        cabinet.close()
+    return EXIT_OK
+
+
+def build_app(cabinet: Cabinet, out: Path, access: str) -> Any:
+    """The page of this console."""
+    from warpzone.watch.play.saves import Saves
+    from warpzone.watch.play.server import create_app
+
+    return create_app(cabinet, Saves(out), access_token=access)

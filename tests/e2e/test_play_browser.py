@@ -1,0 +1,144 @@
+"""`warpzone play` in a real Chromium: keys move Mario, a second tab only watches, saves are there and true.
+
+Screenshots go to artifacts/play/.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="selenium is not installed: pip install 'warpzone[dev]'")
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+import warpzone
+from warpzone.envs.actions import parse_buttons
+from warpzone.envs.replays import load_replay, play_back
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "play"
+PATIENCE_S = 90.0
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="there is no browser: install the packages chromium and chromium-driver",
+    ),
+]
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "warpzone.cli.main", "play", "--port", "0", "--out", "plays"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[1]
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def wait(is_true: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        value = is_true()
+        if value:
+            return value
+        time.sleep(0.1)
+    pytest.fail(f"did not come true within {PATIENCE_S:.0f} s")
+
+
+def text(browser: Any, name: str) -> str:
+    return str(browser.find_element(By.ID, name).text)
+
+
+def tile(browser: Any, name: str) -> str:
+    read = "return [...document.querySelectorAll('#tiles div')].find((t) => t.firstChild.textContent === arguments[0])"
+    return str(browser.execute_script(f"{read}?.lastChild.textContent ?? ''", name))
+
+
+def resize(browser: Any, width: int, height: int = 900) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def overflow(browser: Any) -> int:
+    script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    return int(browser.execute_script(script))
+
+
+def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: Path) -> None:
+    resize(browser, 1280)
+    browser.get(page)
+    wait(lambda: text(browser, "state") == "playing")
+    start = int(wait(lambda: tile(browser, "x")))
+    ActionChains(browser).key_down(Keys.ARROW_RIGHT).key_down("z").perform()
+    wait(lambda: int(tile(browser, "x")) > start + 20)
+    lit = browser.find_elements(By.CSS_SELECTOR, "#pad .on")
+    assert {pad.get_attribute("data-button") for pad in lit} == {"128", "2"}
+    # The letter alone, as a key that is let go, releases the button; P stops the game.
+    ActionChains(browser).key_up("z").key_up(Keys.ARROW_RIGHT).send_keys("p").perform()
+    wait(lambda: text(browser, "state") == "paused")
+    assert "paused" in text(browser, "screen-text")
+    browser.find_element(By.ID, "name").send_keys("by hand")
+    for kind in ("replay", "start"):
+        browser.find_element(By.ID, f"save-{kind}").click()
+        wait(lambda kind=kind: f"saved by hand.{kind}.json" in text(browser, "answer"))
+    wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#saves li")) == 2)
+    x = int(tile(browser, "x"))
+    replay = load_replay(tmp_path / "plays" / "by hand.replay.json")
+    assert parse_buttons("RIGHT+B") in replay.buttons
+    assert play_back(replay, warpzone.rom()).telemetry["x_pos"] == x
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for width in (1280, 400):
+        resize(browser, width)
+        assert overflow(browser) == 0
+        browser.save_screenshot(str(SCREENSHOTS / f"play_{width}.png"))
+    resize(browser, 1280)
+
+    # A second tab watches; when the first is closed it has the controls and finds the game paused.
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    browser.get(page)
+    wait(lambda: text(browser, "state") == "watching, 2 pages open")
+    assert not browser.find_element(By.ID, "pause").is_enabled()
+    watcher = browser.current_window_handle
+    browser.switch_to.window(first)
+    browser.close()
+    browser.switch_to.window(watcher)
+    wait(lambda: text(browser, "state") == "paused")
+    select = browser.find_element(By.ID, "stage")
+    select.find_element(By.CSS_SELECTOR, "option[value='4-2']").click()
+    wait(lambda: tile(browser, "stage") == "4-2" and text(browser, "state") == "playing")
+    wait(lambda: int(browser.find_element(By.ID, "screen").get_attribute("data-pictures")) > 30)
+    browser.find_elements(By.CSS_SELECTOR, "#saves button")[0].click()
+    wait(lambda: tile(browser, "stage") == "1-1" and tile(browser, "x") == str(x))
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
