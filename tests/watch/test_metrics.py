@@ -33,6 +33,7 @@ env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation
 ADDED = """
 clear_rate clear_rate_mean time_to_first_flag policy_lag collect_share learn_share
 approx_kl clip_fraction explained_variance
+archive_cells archive_snapshots archive_mb archive_share archive_frontier
 """
 
 
@@ -132,6 +133,17 @@ def test_no_episode_yet_is_null_not_an_error(tmp_path: Path) -> None:
     assert summary["avg_return"] is None
     assert summary["clear_rate"] == {}
     assert set(summary) <= set(FIELDS)
+
+
+def test_episodes_from_snapshots_are_written_but_not_counted(tmp_path: Path) -> None:
+    log = EpisodeLog(tmp_path / "episodes.jsonl")
+    log.add(episode(value=2.0, cleared=False), update=1, global_step=1, elapsed_s=1.0)
+    counted = log.summary()
+    late = {**episode(value=9.0, cleared=True), "start": "snapshot"}
+    log.add(late, update=1, global_step=2, elapsed_s=2.0)
+    assert log.summary() == counted
+    log.close()
+    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 2
 
 
 def test_episode_windows_survive_a_resume(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
 from warpzone.run.build import Parts, build_parts, rom_digest
@@ -22,6 +23,7 @@ from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.recording import FilmStopped, record_episode
+from warpzone.run.restarts import Restarts
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
 from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
@@ -71,6 +73,11 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
+    restarts = None
+    if config.archive.archive:
+        restarts = Restarts(
+            config.archive, stages, config.collect.num_envs, curriculum.weights, config.run.seed
+        )
     began = time.monotonic()
     reason, confirmed, steps = "", {}, 0
 
@@ -78,9 +85,10 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         return progress.elapsed_s + time.monotonic() - began
 
     def on_episode(record: dict[str, Any]) -> None:
-        curriculum.observe(record["stage"], record["cleared"], record["x_max"])
-        if curriculum.adapts:
-            parts.set_stage_weights(curriculum.weights())
+        if record["start"] != "snapshot":
+            curriculum.observe(record["stage"], record["cleared"], record["x_max"])
+            if curriculum.adapts:
+                parts.set_stage_weights(curriculum.weights())
         record = {**record, "stage": stages[record["stage"]]}
         run.episodes.add(
             record, update=progress.update, global_step=progress.global_step, elapsed_s=elapsed()
@@ -92,9 +100,11 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         steps += 1
         in_rollout = config.collect.rollout_steps * len(parts.envs)
         run.heartbeat.advance(((steps - 1) % in_rollout + 1) / in_rollout)
+        if restarts is not None:
+            restarts.observe(columns, info)
 
     def state(with_consoles: bool) -> dict[str, Any]:
-        return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
+        return run_state(parts, run, progress, curriculum, meter, restarts, elapsed(), with_consoles)
 
     def save_now() -> None:
         save_last(between_updates=True)
@@ -108,13 +118,15 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):
+        if restarts is not None:
+            restarts.attach([envs for envs in parts.envs if isinstance(envs, MarioVectorEnv)])
         saved = saved_run(source) if source is not None else None
         if source is not None and saved is not None:
             display.say(str(source))
-            restore_learning(saved, source, parts, run, progress, curriculum, meter, display.say)
+            restore_learning(saved, source, parts, run, progress, curriculum, meter, restarts, display.say)
         parts.collector.start()
         if saved is not None:
-            restore_play(saved, parts, display.say)
+            restore_play(saved, parts, restarts, display.say)
         clock = _Clock(progress)
         steered = Steered(parts, curriculum, stop, run.heartbeat, save_now, display.say)
         with closing(Control(run.path, steered)) as control, _saved_however_it_ends(save_last, display):
@@ -140,6 +152,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                         **learned, **meter.read(), **run.episodes.summary(), **run.resources.latest(), **clock.read(),
                         "update": progress.update, "global_step": progress.global_step,
                         "model_compiled": config.learn.compile and device.type == "cuda", "elapsed_s": elapsed(),
+                        **(restarts.metrics() if restarts is not None else {}),
                     }  # fmt: skip
                     display.update(run.metrics.write(record))
                 if run.checkpoints.due(progress.update):

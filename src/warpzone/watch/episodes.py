@@ -19,7 +19,8 @@ WINDOW_EPISODES = 100
 class EpisodeLog:
     """Writes episode records and keeps the windows behind `avg_return`, `recent_return_*` and `clear_rate`.
 
-    A record is `{stage, return, length, x_max, cleared, end, start}`; more keys are kept as they are.
+    A record is `{stage, return, length, x_max, cleared, end, start}`; more keys are kept as they are. The windows are
+    of episodes from the true start of a stage: those with "snapshot" as their `start` are only written.
     """
 
     def __init__(self, path: Path, *, window: int = WINDOW_EPISODES) -> None:
@@ -36,13 +37,17 @@ class EpisodeLog:
         with self._lock:
             self._episodes += 1
             episode = self._episodes
-            self._returns.append(float(record["return"]))
-            stage, cleared = str(record["stage"]), bool(record["cleared"])
-            self._cleared.setdefault(stage, deque(maxlen=self._window)).append(cleared)
-            if cleared and self._first_flag_s is None:
-                self._first_flag_s = elapsed_s
+            if record.get("start") != "snapshot":
+                self._count(record, elapsed_s)
         counts = {"timestamp": time.time(), "update": update, "global_step": global_step, "episode": episode}
         self._lines.write({**counts, **record})
+
+    def _count(self, record: Mapping[str, Any], elapsed_s: float) -> None:
+        self._returns.append(float(record["return"]))
+        stage, cleared = str(record["stage"]), bool(record["cleared"])
+        self._cleared.setdefault(stage, deque(maxlen=self._window)).append(cleared)
+        if cleared and self._first_flag_s is None:
+            self._first_flag_s = elapsed_s
 
     def clear_rates(self, *, min_episodes: int = 1) -> dict[str, float]:
         """Share of the last episodes of each stage that reached the flag.
