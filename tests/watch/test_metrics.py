@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from warpzone.errors import ConfigError
 from warpzone.watch.episodes import EpisodeLog
 from warpzone.watch.fields import FIELDS, KINDS
 from warpzone.watch.metrics import MetricsWriter, complete_record, read_metrics
-from warpzone.watch.tables import metrics_table, write_csv
+from warpzone.watch.tables import metrics_table, write_csv, write_parquet
 
 # The fields that users of the seed system know, in their order, and those we add.
 CONTRACT = """
@@ -68,6 +70,20 @@ def test_latest_parquet_has_the_same_numbers_and_types(tmp_path: Path) -> None:
     assert table["entropy"].to_pylist() == [1.0] * 3
     assert table["loss_per"].to_pylist() == [None] * 3
     assert table["extra"].to_pylist() == [0.25] * 3
+
+
+def test_without_pyarrow_there_is_one_warning_and_no_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    writer = MetricsWriter(tmp_path)
+    writer.write(record(1))
+    writer.close()
+    assert capsys.readouterr().out.count("with NumPy 1 install pyarrow<26") == 1
+    assert not (tmp_path / "metrics" / "latest.parquet").exists()
+    assert [r["update"] for r in read_metrics(tmp_path)] == [1]
+    with pytest.raises(ConfigError, match="Parquet can't be written"):
+        write_parquet([record(1)], tmp_path / "x.parquet")
 
 
 def test_a_resumed_run_goes_on_in_the_same_files(tmp_path: Path) -> None:

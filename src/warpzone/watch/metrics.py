@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from warpzone.errors import ConfigError
 from warpzone.watch.fields import FIELDS
 from warpzone.watch.jsonl import ROTATE_BYTES, JsonLines, Record, plain, read_records, without_rewound
 from warpzone.watch.tables import write_parquet
@@ -64,9 +65,10 @@ class MetricsWriter:
         started = time.monotonic()
         try:
             write_parquet(without_rewound(iter(self._recent)), self._parquet)
-        except OSError as error:
+        except (OSError, ConfigError) as error:
             if not self._has_warned:
-                print(f"[train][warn] cannot write {self._parquet} ({error.strerror or error})")
+                reason = getattr(error, "strerror", None) or error
+                print(f"[train][warn] cannot write {self._parquet} ({reason})")
             self._has_warned = True
         finished = time.monotonic()
         self._next_parquet_s = finished + max(_PARQUET_EVERY_S, (finished - started) / _PARQUET_SHARE)

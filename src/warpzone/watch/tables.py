@@ -7,24 +7,29 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from warpzone.errors import ConfigError
 from warpzone.watch.durable import pending_file
 from warpzone.watch.fields import FIELDS, KINDS
 from warpzone.watch.jsonl import Record
 
-_ARROW_TYPES = {"float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """Replace `path` by a table with one row per record; a reader never sees half of it."""
+    """Replace `path` by a table with one row per record; a reader never sees half of it.
+
+    Raises ConfigError where pyarrow can't be imported.
+    """
+    table = metrics_table(records)
+    from pyarrow import parquet
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with pending_file(path) as pending:
         buffer = io.BytesIO()
-        pq.write_table(metrics_table(records), buffer, compression="zstd")
+        parquet.write_table(table, buffer, compression="zstd")
         pending.write(buffer.getbuffer())
         pending.commit()
 
@@ -33,13 +38,19 @@ def metrics_table(records: Sequence[Record]) -> pa.Table:
     """All contract fields, then any further numeric field as a float column. `clear_rate` is a map by
     stage.
     """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        # pip does not know that newer ones refuse NumPy 1.
+        raise ConfigError(f"Parquet can't be written ({error}): with NumPy 1 install pyarrow<26.") from error
+    types = {"float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
     columns: dict[str, pa.Array] = {}
     for name in columns_of(records):
         values = [record.get(name) for record in records]
         if KINDS.get(name) == "object":
             columns[name] = pa.array([_as_pairs(v) for v in values], pa.map_(pa.string(), pa.float64()))
         elif name in KINDS:
-            columns[name] = pa.array([_as_kind(v, KINDS[name]) for v in values], _ARROW_TYPES[KINDS[name]])
+            columns[name] = pa.array([_as_kind(v, KINDS[name]) for v in values], types[KINDS[name]])
         elif all(v is None or isinstance(v, int | float) for v in values):
             columns[name] = pa.array([_as_kind(v, "float") for v in values], pa.float64())
         else:
