@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup train test lint format bench sanitize native-test docs bundle clean help
+.PHONY: setup train test lint format bench compat sanitize native-test docs bundle clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -40,6 +40,9 @@ test: setup lint ## all checks
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)
+
+compat: setup ## resume and train with other versions of torch, gymnasium, NumPy and nes-py (ARGS="--torch 2.9.1")
+	$(BIN)/python bench/compat.py $(ARGS)
 
 sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan
 	cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
