@@ -44,7 +44,7 @@ def test_eval_counts_sampled_and_greedy_episodes(folder: Path) -> None:
     assert result.code == 0, result.err
     saved = json.loads(out.read_text())
     assert saved["global_step"] == 256
-    assert set(saved["results"]) == {"sampled", "greedy"}
+    assert set(saved["results"]) == {"sampled", "greedy", "sticky"}
     for rows in saved["results"].values():
         assert [row["stage"] for row in rows] == ["1-1"]
         assert rows[0]["episodes"] == sum(rows[0]["ends"].values()) == 3
@@ -55,6 +55,35 @@ def test_eval_counts_sampled_and_greedy_episodes(folder: Path) -> None:
     )
     assert again.code == 0
     assert json.loads(out.read_text())["results"] == {"sampled": saved["results"]["sampled"]}
+
+
+def test_eval_writes_a_table_and_a_board_into_a_folder(folder: Path) -> None:
+    out = folder / "board"
+    flags = ("--stages", "1-1,4-2", "--episodes", "1", "--mode", "sampled,greedy", "--threads", "1")
+    result = warpzone(folder, "eval", *flags, "--out", str(out))
+    assert result.code == 0, result.err
+    assert sorted(path.name for path in out.iterdir()) == ["eval.json", "eval.md", "eval.png"]
+    assert "| 4-2 |" in (out / "eval.md").read_text()
+    assert (out / "eval.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_eval_plays_the_lost_levels(folder: Path) -> None:
+    asked = warpzone(folder, "eval", "--lost-levels", "--dry-run")
+    assert asked.code == 0, asked.err
+    assert len(json.loads(asked.out)["stages"]) == 16
+    flags = ("--stages", "1-1", "--episodes", "1", "--mode", "sampled", "--threads", "1")
+    played = warpzone(folder, "eval", "--lost-levels", *flags)
+    assert played.code == 0, played.err
+    assert "Lost Levels" in played.out
+
+
+def test_record_films_several_stages_at_once(folder: Path) -> None:
+    out = folder / "films" / "grid.mp4"
+    flags = ("--stages", "1-1,1-2", "--tries", "1", "--threads", "1", "--montage", str(out))
+    result = warpzone(folder, "record", *flags)
+    assert result.code == 0, result.err
+    assert "of 2 stages cleared" in result.out
+    assert read_video(out)[0].shape == (2 * 134, 128, 3)
 
 
 @pytest.mark.parametrize("kind", ["mp4", "gif"])

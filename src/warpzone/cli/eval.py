@@ -15,10 +15,14 @@ from rich.table import Table
 from warpzone.cli.flags import parse
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.agent import evaluation_view, load_agent
-from warpzone.run.config import named_device
+from warpzone.run.agent import Agent, evaluation_view, from_json, load_agent
+from warpzone.run.config import StageConfig, named_device
 from warpzone.run.evaluate import StageResult, evaluate_stage
+from warpzone.run.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.run.stopping import EXIT_OK
+from warpzone.watch.durable import write_durably
+
+MODES = ("sampled", "greedy", "sticky")
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,13 @@ class EvalConfig:
     """Stages to play: 'all', a world, or names; by default those of the training."""
     episodes: int = 100
     """Episodes for each stage and mode."""
-    mode: str = "both"
-    """sampled, greedy or both."""
+    mode: str = "all"
+    """sampled (actions drawn from the policy), greedy (always the likeliest), sticky (drawn, and buttons stick),
+    several of them with commas between, both (sampled and greedy) or all."""
     noop_max: int = 30
     """An episode begins after a random number of idle frames, at most this many."""
-    sticky: float = 0.0
-    """Probability, frame by frame, that the buttons stay as they were."""
+    sticky: float = 0.25
+    """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
     seed: int = 12345
     """Of the episodes."""
     threads: int = 0
@@ -47,16 +52,34 @@ class EvalConfig:
     """cpu or cuda."""
     lost_levels: bool = False
     """Play the Lost Levels, which no agent here was trained on."""
+    rom: str = ""
+    """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
     out: Path | None = None
-    """Write the results as JSON to this file, or as eval.json into this folder."""
+    """Write the results to this file (.json, .md or .png), or all three into this folder as eval.*."""
     dry_run: bool = False
     """Print what would be played and do nothing."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ConfigError("--episodes must be at least 1.")
-        if self.mode not in ("sampled", "greedy", "both"):
-            raise ConfigError(f"Unknown mode {self.mode!r}: choose sampled, greedy or both.")
+        if self.out is not None and self.out.suffix not in ("", *KINDS) and not self.out.is_dir():
+            raise ConfigError(f"--out ends in .json, .md or .png, or is a folder, not {self.out.suffix!r}.")
+        self.modes()
+
+    def modes(self) -> list[str]:
+        """How the episodes are played."""
+        short = {"both": MODES[:2], "all": MODES}
+        names = short.get(self.mode) or tuple(part.strip() for part in self.mode.split(","))
+        for name in names:
+            if name not in MODES:
+                raise ConfigError(f"Unknown mode {name!r}: choose {', '.join(MODES)}, both or all.")
+        return list(dict.fromkeys(names))
+
+    def title(self) -> str:
+        played = "Lost Levels, " if self.lost_levels else ""
+        sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
+        name = Path(self.checkpoint).name
+        return f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{sticky}"
 
 
 def run(argv: list[str]) -> int:
@@ -64,41 +87,66 @@ def run(argv: list[str]) -> int:
     config = parse(EvalConfig(), argv, "warpzone eval", EvalConfig.__doc__ or "")
     agent = load_agent(config.checkpoint, config.runs_dir, named_device(config.device))
     assert agent.meta is not None
-    trained = agent.meta.config.get("stage", {})
-    names = config.stages or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"
-    stages = parse_stages(names, lost_levels=config.lost_levels)
-    modes = ["sampled", "greedy"] if config.mode == "both" else [config.mode]
+    stages = _stages(config, agent)
     if config.dry_run:
-        print(json.dumps({"stages": stages, "modes": modes, "episodes": config.episodes}))
+        print(json.dumps({"stages": stages, "modes": config.modes(), "episodes": config.episodes}))
         return EXIT_OK
     console = Console()
-    view = evaluation_view(agent.view, noop_max=config.noop_max, sticky=config.sticky)
-    results: dict[str, list[StageResult]] = {mode: [] for mode in modes}
+    results = _play(config, agent, stages, console)
+    console.print(result_table(results, config))
+    if config.out is not None:
+        for path in _write(config.out, results, config, agent.meta.global_step):
+            console.print(f"[eval] wrote {path}", markup=False, highlight=False, soft_wrap=True)
+    return EXIT_OK
+
+
+def _stages(config: EvalConfig, agent: Agent) -> list[str]:
+    assert agent.meta is not None
+    if config.stages or config.lost_levels:
+        return parse_stages(config.stages or "all", lost_levels=config.lost_levels)
+    return from_json(StageConfig, agent.meta.config.get("stage", {})).names()
+
+
+def _play(
+    config: EvalConfig, agent: Agent, stages: list[str], console: Console
+) -> dict[str, list[StageResult]]:
+    results: dict[str, list[StageResult]] = {}
     with Progress(console=console, transient=True) as bars:
-        for mode in modes:
-            task = bars.add_task(mode, total=len(stages) * config.episodes)
+        tasks = {mode: bars.add_task(mode, total=len(stages) * config.episodes) for mode in config.modes()}
+        for mode, task in tasks.items():
+            sticky = config.sticky if mode == "sticky" else 0.0
+            view = evaluation_view(agent.view, noop_max=config.noop_max, sticky=sticky)
+            results[mode] = []
             for done, stage in enumerate(stages):
+                bars.update(task, description=f"{mode} {stage}")
                 result = evaluate_stage(
                     agent, view, stage, episodes=config.episodes, greedy=mode == "greedy", seed=config.seed,
-                    threads=config.threads, lost_levels=config.lost_levels,
+                    threads=config.threads, lost_levels=config.lost_levels, rom=config.rom or None,
                     progress=partial(_advance, bars, task, done * config.episodes),
                 )  # fmt: skip
                 assert result is not None
                 results[mode].append(result)
-    console.print(result_table(results, config))
-    if config.out is not None:
-        out = config.out / "eval.json" if config.out.is_dir() else config.out
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps(as_json(results, config, agent.meta.global_step), indent=2) + "\n")
-        except OSError as error:
-            raise ConfigError(f"{out} can't be written ({error.strerror}): choose another --out.") from error
-        console.print(f"[eval] wrote {out}", markup=False, highlight=False, soft_wrap=True)
-    return EXIT_OK
+            bars.update(task, description=mode)
+    return results
 
 
 def _advance(bars: Progress, task: TaskID, before: int, done: int, total: int) -> None:
     bars.update(task, completed=before + done)
+
+
+def _write(
+    out: Path, results: dict[str, list[StageResult]], config: EvalConfig, global_step: int
+) -> list[Path]:
+    folder = out.is_dir() or not out.suffix
+    paths = [out / f"eval{kind}" for kind in KINDS] if folder else [out]
+    for path in paths:
+        data = KINDS[path.suffix](results, config, global_step)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(path, data)
+        except OSError as error:
+            raise ConfigError(f"{path} can't be written ({error.strerror}): choose another --out.") from error
+    return paths
 
 
 def as_json(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> dict[str, Any]:
@@ -115,8 +163,7 @@ def as_json(results: dict[str, list[StageResult]], config: EvalConfig, global_st
 
 
 def result_table(results: dict[str, list[StageResult]], config: EvalConfig) -> Table:
-    randomness = f"up to {config.noop_max} no-ops" + (f", sticky {config.sticky}" if config.sticky else "")
-    table = Table(title=f"{config.checkpoint}: {config.episodes} episodes, {randomness}")
+    table = Table(title=config.title())
     for column in ("stage", "mode", "cleared", "mean x", "max x", "decisions", "ends"):
         table.add_column(column, justify="left" if column in ("stage", "mode", "ends") else "right")
     for mode, rows in results.items():
@@ -132,6 +179,21 @@ def result_table(results: dict[str, list[StageResult]], config: EvalConfig) -> T
                 ends,
             )
         if len(rows) > 1:
-            mean = sum(r.clear_rate for r in rows) / len(rows)
-            table.add_row("mean", mode, f"{mean:.1%}", "", "", "", "", style="bold")
+            table.add_row("mean", mode, f"{mean_rate(rows):.1%}", "", "", "", "", style="bold")
     return table
+
+
+def _json_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
+    return (json.dumps(as_json(results, config, global_step), indent=2) + "\n").encode()
+
+
+def _markdown_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
+    return as_markdown(results, config.title()).encode()
+
+
+def _picture_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
+    return as_png(results, config.title())
+
+
+KINDS = {".json": _json_file, ".md": _markdown_file, ".png": _picture_file}
+"""What can be written, by the ending of the file's name."""

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
+from rich.progress import Progress
 
 from warpzone.cli.flags import parse
 from warpzone.engine.rom import rom
 from warpzone.envs.replays import load_replay
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.agent import load_agent
+from warpzone.run.agent import Agent, from_json, load_agent
+from warpzone.run.config import StageConfig
+from warpzone.run.montage import record_montage
 from warpzone.run.recording import Film, record_best, record_episode, record_replay
 from warpzone.run.stopping import EXIT_OK
 
@@ -32,6 +35,14 @@ class RecordConfig:
     """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
     stage: str = ""
     """Stage to play; by default the first of the training."""
+    montage: Path | None = None
+    """Film many stages at once as a grid of small screens, into this .mp4 or .gif file."""
+    stages: str = ""
+    """Stages of the montage: 'all', a world, or names; by default those of the training."""
+    tries: int = 8
+    """Episodes to choose from for each stage of the montage."""
+    threads: int = 0
+    """Threads that emulate for the montage; 0 takes one for each core."""
     out: Path | None = None
     """File to write, .mp4 or .gif, or the folder for an MP4; by default the current one."""
     greedy: bool = False
@@ -50,6 +61,12 @@ class RecordConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.scale <= 8:
             raise ConfigError("--scale is a whole number from 1 to 8.")
+        if self.tries < 1:
+            raise ConfigError("--tries must be at least 1.")
+        if self.montage is not None and self.montage.suffix not in (".mp4", ".gif"):
+            raise ConfigError(f"--montage must end in .mp4 or .gif, not {self.montage.suffix!r}.")
+        if self.stages and self.montage is None:
+            raise ConfigError("--stages is for a --montage; one stage is filmed with --stage.")
         if self.out is not None and self.out.suffix not in (".mp4", ".gif") and not self.out.is_dir():
             raise ConfigError(f"--out must end in .mp4 or .gif, not {self.out.suffix!r}.")
 
@@ -61,6 +78,8 @@ def run(argv: list[str]) -> int:
         return _film_replay(config, config.replay)
     agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"))
     assert agent.meta is not None
+    if config.montage is not None:
+        return _film_montage(config, agent, config.montage)
     trained = agent.meta.config.get("stage", {})
     names = config.stage or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"
     stage = parse_stages(names)[0]
@@ -93,6 +112,34 @@ def run(argv: list[str]) -> int:
                 rom=config.rom,
             )
     _report(console, film, f"{film.decisions} decisions")
+    return EXIT_OK
+
+
+def _film_montage(config: RecordConfig, agent: Agent, out: Path) -> int:
+    assert agent.meta is not None
+    stages = (
+        parse_stages(config.stages)
+        if config.stages
+        else from_json(StageConfig, agent.meta.config.get("stage", {})).names()
+    )
+    if config.dry_run:
+        print(f"[record] {len(stages)} stages of {config.checkpoint} to {out}")
+        return EXIT_OK
+    try:
+        # Before the long work.
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{out} can't be written ({error.strerror}): choose another --montage.") from error
+    console = Console()
+    with Progress(console=console, transient=True) as bars:
+        search, film = bars.add_task("playing", total=len(stages)), bars.add_task("filming", total=None)
+        takes = record_montage(
+            agent, stages, out, tries=config.tries, seed=config.seed, threads=config.threads, rom=config.rom,
+            on_search=lambda done, total: bars.update(search, completed=done),
+            on_film=lambda done, total: bars.update(film, completed=done, total=total),
+        )  # fmt: skip
+    cleared = sum(take.cleared for take in takes)
+    console.print(f"[record] {out}: {cleared} of {len(takes)} stages cleared", markup=False, soft_wrap=True)
     return EXIT_OK
 
 
