@@ -203,8 +203,10 @@ class Restarts:
             self.archive.load_state_dict(state["archive"])
 
     def load_play(self, state: dict[str, Any]) -> None:
-        """Go on with the episodes of consoles that were put back."""
+        """Go on with the episodes of consoles that were put back, if the stages are still the same."""
         play = state["play"]
+        if state["archive"]["stages"] != self.archive.stages:
+            return
         with self._lock:
             self._clock, self._tokens = play["clock"], play["tokens"]
             self._episodes, self._restarts = play["episodes"], play["restarts"]
