@@ -57,14 +57,13 @@ MATRIX = (
     Row(gymnasium="==1.3.*"),
     Row(gymnasium="==1.2.*"),
     Row(gymnasium="==1.1.*"),
-    Row(gymnasium="==1.0.*"),
     Row(numpy="==2.0.*"),
     Row(numpy="==1.26.*"),
-    Row(numpy="==1.24.*", gymnasium="==1.0.*"),
+    Row(numpy="==1.24.*", gymnasium="==1.1.*"),
     Row(numpy="==1.26.*", nes_py="==8.1.8"),
     Row(torch="2.15.0"),
     Row(torch="2.9.1"),
-    Row(torch="2.4.1", numpy="==1.26.*", gymnasium="==1.0.*"),
+    Row(torch="2.4.1", numpy="==1.26.*", gymnasium="==1.1.*"),
 )
 
 
@@ -94,9 +93,13 @@ class Result:
     took_s: float = 0.0
 
     def failures(self) -> list[str]:
-        tried = [f"{name}: {said}" for name, said in self.tried.items() if said != "yes"]
-        resumed = [f"row {n}: {said}" for n, said in self.resumed.items() if said not in ("yes", "same")]
-        return tried + resumed
+        """What went wrong, each with all it went wrong in."""
+        tried = {**self.tried, **{f"checkpoint of row {n}": said for n, said in self.resumed.items()}}
+        wrong: dict[str, list[str]] = {}
+        for name, said in tried.items():
+            if said not in ("yes", "same"):
+                wrong.setdefault(said, []).append(name)
+        return [f"{', '.join(names)}: {said}" for said, names in wrong.items()]
 
 
 def why_not(row: Row, asked: tuple[str, ...]) -> str:
