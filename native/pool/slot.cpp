@@ -106,10 +106,13 @@ void Slot::begin(const std::vector<u8>& snapshot, int stage_index) {
     load(snapshot);
     stage_index_ = stage_index;
     const Random random = episode_.random;
+    const Journey journey = episode_.journey;
     episode_ = {};
     episode_.random = random;
+    // Ground covered before the snapshot stays covered: where a maze leads back, it must not be paid again.
+    episode_.journey = journey;
+    episode_.journey.since_progress = 0;
     from_snapshot_ = 1;
-    episode_.journey.begin(machine_.ram);
 }
 
 int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {

@@ -22,7 +22,8 @@ inline int digits(const u8* ram, u16 addr, int count) {
     for (int i = 0; i < count; ++i) v = v * 10 + ram[addr + i];
     return v;
 }
-inline int x_pos(const u8* r) { return r[at::kPageX] << 8 | r[at::kPixelX]; }
+/// The page is signed: where a maze sends the player back four pages, he may come to stand before page 0.
+inline int x_pos(const u8* r) { return static_cast<i8>(r[at::kPageX]) * 256 + r[at::kPixelX]; }
 inline int y_pos(const u8* r) { return (r[at::kViewportY] < 1 ? 510 : 255) - r[at::kPixelY]; }
 inline int time_left(const u8* r) { return digits(r, at::kTime, 3); }
 

@@ -52,7 +52,7 @@ def test_episodes_begin_from_what_was_outlived_and_are_paid_from_there() -> None
         for row in np.flatnonzero(ended & (info["from_snapshot"] == 1)):
             begun += 1
             start = restarts._started[int(row)]
-            assert info["progress"][row] == 0
+            assert info["progress"][row] == start.progress
             assert info["stage_index"][row] == 0
             assert info["x_pos"][row] > 64
             assert (

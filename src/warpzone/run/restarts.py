@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone.run.archive import CELLS, Archive, ArchiveConfig, Floats, Snapshot, cell_of, pack, unpack
 
-HOLD = 30
+HOLD = 12
 """Decisions an episode must outlive a snapshot for it to be kept: one in mid-fall would teach nothing."""
 FILL, REFRESH = 50, 2000
 """Decisions between two snapshots of a cell, until it is full and from then on."""
@@ -54,9 +54,6 @@ class Restarts:
         self._tokens = BURST
         # From when on a snapshot of a cell is wanted.
         self._due = np.zeros((len(stages), CELLS), np.int64)
-        self._base = np.zeros(
-            (2, num_envs), np.int64
-        )  # progress and earlier rooms at the episode's beginning
         self._cell = np.full(num_envs, FIRST_CELL, np.int64)
         self._started: dict[int, Snapshot] = {}
         self._queued: dict[int, Snapshot] = {}
@@ -100,7 +97,7 @@ class Restarts:
 
     def _end(self, first: int, rows: NDArray[np.int64], info: Mapping[str, Any], envs: Restartable) -> None:
         final = info["final_info"]
-        cleared, gained = final["flag_get"][rows].tolist(), final["progress"][rows].tolist()
+        cleared, progress = final["flag_get"][rows].tolist(), final["progress"][rows].tolist()
         stages, again = final["stage_index"][rows].tolist(), info["from_snapshot"][rows].tolist()
         self._episodes += len(rows)
         limits = np.cumsum(self._weights() * self.archive.need() * self._share)
@@ -111,16 +108,14 @@ class Restarts:
             began = self._started.pop(column, None)
             if began is not None:
                 self._restarts += 1
-                self.archive.restarted(began, bool(cleared[i]), gained[i])
+                self.archive.restarted(began, bool(cleared[i]), progress[i] - began.progress)
             elif not final["from_snapshot"][row]:
                 self.archive.ended(stages[i], bool(cleared[i]))
             queued = self._queued.pop(column, None)
             if queued is not None and again[i]:
                 self._started[column] = queued
-                self._base[:, column] = queued.progress, queued.rooms - 1
                 self._cell[column] = queued.cell
             else:
-                self._base[:, column] = 0
                 self._cell[column] = FIRST_CELL
             if draws[i] < len(limits):
                 self._queued[column] = chosen = self.archive.choose(draws[i])
@@ -128,7 +123,7 @@ class Restarts:
 
     def _look(self, columns: slice, info: Mapping[str, Any], envs: Restartable) -> None:
         """Take snapshots in cells that were just entered and want one."""
-        progress, rooms = self._base[:, columns] + (info["progress"], info["rooms_seen"])
+        progress, rooms = info["progress"].astype(np.int64), info["rooms_seen"].astype(np.int64)
         cells = cell_of(progress, rooms)
         rows = np.flatnonzero(cells != self._cell[columns])
         if not len(rows):
@@ -186,7 +181,6 @@ class Restarts:
                     "episodes": self._episodes,
                     "restarts": self._restarts,
                     "due": self._due.copy(),
-                    "base": self._base.copy(),
                     "cell": self._cell.copy(),
                     "started": [[column, s.number] for column, s in self._started.items()],
                     "queued": [[column, s.number] for column, s in self._queued.items()],
@@ -210,7 +204,7 @@ class Restarts:
         with self._lock:
             self._clock, self._tokens = play["clock"], play["tokens"]
             self._episodes, self._restarts = play["episodes"], play["restarts"]
-            self._due[:], self._base[:], self._cell[:] = play["due"], play["base"], play["cell"]
+            self._due[:], self._cell[:] = play["due"], play["cell"]
             known = {s.number: s for s in (*unpack(play["in_use"]), *self.archive.kept())}
             self._started = {column: known[number] for column, number in play["started"]}
             self._queued = {column: known[number] for column, number in play["queued"]}

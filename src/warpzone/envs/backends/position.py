@@ -28,7 +28,7 @@ class PositionReader:
 
     def __call__(self, info: Mapping[str, Any], ram: NDArray[np.uint8] | None) -> int:
         if "x_pos" in info:
-            self._last = int(info["x_pos"])
+            self._last = _signed(int(info["x_pos"]))
         elif self.parses_ram:
             try:
                 self._last = self._parse(ram)
@@ -42,7 +42,7 @@ class PositionReader:
         high, low = int(ram[self._high]), int(ram[self._low])
         if not (0 <= high <= 255 and 0 <= low <= 255):
             raise ValueError(f"{high} and {low} are no bytes")
-        return high << 8 | low
+        return _signed(high << 8 | low)
 
     def _fail(self, error: Exception) -> None:
         self.failures += 1
@@ -55,3 +55,8 @@ class PositionReader:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+def _signed(x: int) -> int:
+    """Where a maze sends the player back four pages, he may come to stand before page 0."""
+    return x - 0x10000 if x >= 0x8000 else x
