@@ -167,8 +167,8 @@ NB_MODULE(_native, m) {
             "__init__",
             [](Pool* self, const nb::bytes& rom, int environments, int threads, int frame_skip,
                int frame_stack, int height, int width, int top, const std::string& channels,
-               bool measured_palette, double sticky, int noop_max, bool max_pool, int stall_limit,
-               int step_limit, int autoreset, bool pal, bool lost_levels, bool pin,
+               bool measured_palette, double sticky, int noop_max, bool max_pool, bool ground_stood,
+               int stall_limit, int step_limit, int autoreset, bool pal, bool lost_levels, bool pin,
                const std::vector<std::pair<int, int>>& stages, const std::vector<int>& actions) {
                 PoolConfig c;
                 c.environments = environments;
@@ -187,6 +187,7 @@ NB_MODULE(_native, m) {
                 c.slot.sticky = sticky;
                 c.slot.noop_max = noop_max;
                 c.slot.max_pool = max_pool;
+                c.slot.ground_stood = ground_stood;
                 c.slot.stall_limit = stall_limit;
                 c.slot.step_limit = step_limit;
                 c.slot.channels.clear();
@@ -202,8 +203,8 @@ NB_MODULE(_native, m) {
             },
             "rom"_a, nb::kw_only(), "environments"_a, "threads"_a, "frame_skip"_a, "frame_stack"_a,
             "height"_a, "width"_a, "top"_a, "channels"_a, "measured_palette"_a, "sticky"_a, "noop_max"_a,
-            "max_pool"_a, "stall_limit"_a, "step_limit"_a, "autoreset"_a, "pal"_a, "lost_levels"_a, "pin"_a,
-            "stages"_a, "actions"_a)
+            "max_pool"_a, "ground_stood"_a, "stall_limit"_a, "step_limit"_a, "autoreset"_a, "pal"_a,
+            "lost_levels"_a, "pin"_a, "stages"_a, "actions"_a)
         .def(
             "reset",
             [](Pool& p, std::optional<Array<const bool>> mask, std::optional<Array<const u64>> seeds,

@@ -8,13 +8,14 @@ namespace wz {
 
 void Journey::begin(const u8* ram) {
     *this = {};
-    look(ram);
+    look(ram, false);
 }
 
-void Journey::look(const u8* ram) {
+void Journey::look(const u8* ram, bool stood_only) {
     const u32 here = smb::room(ram);
     const i32 x = smb::x_pos(ram);
     x_max = std::max(x_max, x);
+    if (smb::in_warp_zone(ram) || (stood_only && !smb::stands(ram))) return;
     int i = 0;
     while (i < rooms && room[i] != here) ++i;
     if (i == rooms) {
@@ -126,7 +127,7 @@ int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
         play(buttons, out);
         e.end = smb::episode_end(machine_.ram, stage_);
         e.flag = smb::flag_get(machine_.ram);
-        e.journey.look(machine_.ram);
+        e.journey.look(machine_.ram, config_->ground_stood);
         if (over()) return i + 1;
         e.frames += smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), out);
     }

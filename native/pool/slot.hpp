@@ -79,8 +79,9 @@ struct SlotConfig {
     double sticky = 0;
     int noop_max = 0;
     bool max_pool = false;
-    int stall_limit = 0;  ///< decisions without new ground before the episode is cut off; 0: never
-    int step_limit = 0;   ///< decisions before it is cut off; 0: never
+    bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
+    int stall_limit = 0;        ///< decisions without new ground before the episode is cut off; 0: never
+    int step_limit = 0;         ///< decisions before it is cut off; 0: never
     std::vector<Channel> channels = {Channel::Gray};
     std::vector<u8> actions;  ///< action number -> buttons
 };
@@ -95,7 +96,7 @@ struct Journey {
     i32 since_progress = 0;  ///< decisions without any
 
     void begin(const u8* ram);
-    void look(const u8* ram);
+    void look(const u8* ram, bool stood_only);
 };
 
 /// One environment: a console, its episode, and the pictures the agent sees.

@@ -7,11 +7,11 @@ namespace wz::smb {
 
 namespace at {
 inline constexpr u16 kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D, kPageX = 0x006D,
-                     kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8, kLoopPartsRight = 0x06D9,
-                     kLoopPartsPassed = 0x06DA, kAreaChangeTimer = 0x06DE, kLoopCommand = 0x0745,
-                     kAreaPointer = 0x0750, kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C,
-                     kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770, kPreLevelTimer = 0x07A0,
-                     kScore = 0x07DE, kCoins = 0x07ED, kTime = 0x07F8;
+                     kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8, kWarpZone = 0x06D6,
+                     kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA, kAreaChangeTimer = 0x06DE,
+                     kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaPointer = 0x0750, kStatus = 0x0756,
+                     kLives = 0x075A, kStage = 0x075C, kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770,
+                     kPreLevelTimer = 0x07A0, kScore = 0x07DE, kCoins = 0x07ED, kTime = 0x07F8;
 }
 
 enum PlayerState : u8 { kDead = 0x06, kEntering = 0x07, kNormal = 0x08, kDying = 0x0B };
@@ -41,6 +41,13 @@ inline bool stage_over(const u8* r) {
 inline bool flag_get(const u8* r) { return world_over(r) || stage_over(r); }
 /// The player can't act: walking in by himself, in a pipe, on a vine, between lives.
 inline bool busy(const u8* r) { return r[at::kPlayerState] <= 5 || r[at::kPlayerState] == kEntering; }
+
+/// Stands on something, hangs on a vine or a pole, or swims: not in mid-jump, and not falling.
+inline bool stands(const u8* r) {
+    return r[at::kFloatState] == 0 || r[at::kFloatState] == 3 || r[at::kSwimming] != 0;
+}
+/// Where pipes lead to other worlds: beyond the stage, not a part of it.
+inline bool in_warp_zone(const u8* r) { return r[at::kWarpZone] != 0; }
 
 /// One number for the room the player is in, so that a position is compared only with positions in the same
 /// one.

@@ -7,6 +7,7 @@ import pytest
 
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import ACTION_SETS, parse_buttons
+from warpzone.envs.backends.telemetry import Journey, counts_as_ground, room
 from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
@@ -154,3 +155,40 @@ def test_rewards_of_real_play_are_those_of_its_telemetry(mode: str) -> None:
         before = info
         episodes += int(done.sum())
     assert episodes > 8
+
+
+@pytest.mark.parametrize("ground", ["reached", "stood"])
+def test_ground_counts_as_the_slow_reference_says(ground: str) -> None:
+    stages = ["1-3", "2-2", "1-2", "8-1"]
+    envs = MarioVectorEnv(12, stages=stages, frame_skip=1, frame_stack=1, size=8, ground=ground)
+    dice = np.random.default_rng(0)
+    _, info = envs.reset(seed=0)
+    journeys = [Journey() for _ in range(12)]
+    for journey, ram, x in zip(journeys, envs.ram, info["x_pos"], strict=True):
+        journey.look(room(ram), int(x))
+    in_the_air = falls = 0
+    for t in range(1500):
+        if t % 4 == 0:
+            actions = dice.choice([3, 4, 4, 2], 12)
+        _, _, terminated, _, info = envs.step(actions)
+        for i, ram in enumerate(envs.ram):
+            if info["steps"][i] == 0:
+                journeys[i] = Journey()
+                journeys[i].look(room(ram), int(info["x_pos"][i]))
+            else:
+                counts = counts_as_ground(ram, ground == "stood")
+                journeys[i].look(room(ram), int(info["x_pos"][i]), counts)
+                in_the_air += not counts
+            assert info["progress"][i] == journeys[i].progress
+            falls += bool(terminated[i]) and int(info["x_max"][i]) > int(info["progress"][i]) + 60
+    assert (in_the_air > 1000) == (ground == "stood")
+    assert falls > 0 or ground == "reached"
+    envs.close()
+
+
+def test_a_jump_over_ground_that_counts_only_when_stood_on_is_paid_as_a_whole() -> None:
+    after = telemetry(progress=150)
+    total, _ = RewardShaper(UNSCALED, 1, by_jumps=True)(telemetry(), after, np.array([False]))
+    assert total[0] == 150
+    total, _ = RewardShaper(UNSCALED, 1)(telemetry(), after, np.array([False]))
+    assert total[0] == UNSCALED.reward_distance_cap

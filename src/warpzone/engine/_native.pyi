@@ -65,6 +65,7 @@ class Pool:
         sticky: float,
         noop_max: int,
         max_pool: bool,
+        ground_stood: bool,
         stall_limit: int,
         step_limit: int,
         autoreset: int,

@@ -41,7 +41,8 @@ class ButtonEnv:
         self._pool = Pool(
             rom, environments=1, threads=1, frame_skip=1, frame_stack=1, height=height, width=width,
             top=HUD_ROWS if view.crop_hud else 0, channels=view.channels,
-            measured_palette=view.palette == "measured", sticky=0.0, noop_max=0, max_pool=False, stall_limit=0,
+            measured_palette=view.palette == "measured", sticky=0.0, noop_max=0, max_pool=False,
+            ground_stood=False, stall_limit=0,
             step_limit=0, autoreset=_AUTORESET_DISABLED, pal=region == "pal", lost_levels=lost_levels, pin=False,
             stages=[parse_stage(stage, lost_levels=lost_levels)], actions=_ALL_BUTTONS,
         )  # fmt: skip

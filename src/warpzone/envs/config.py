@@ -11,6 +11,7 @@ from warpzone.errors import ConfigError
 OBSERVATIONS = {"gray": "y", "grey": "y", "red": "r", "rgb": "rgb"}
 """Observation kinds, and the channels the engine makes for them."""
 PALETTES = ("nes-py", "measured")
+GROUND = ("reached", "stood")
 HUD_ROWS = 32
 """Rows of the screen that show score and time."""
 SCREEN_HEIGHT, SCREEN_WIDTH = 240, 256
@@ -41,6 +42,9 @@ class ViewConfig:
     """An episode begins after a random number of idle frames, at most this many."""
     action_type: str = "simple"
     """right, simple, complex or extended."""
+    ground: str = "reached"
+    """What counts as new ground: where the player gets to (reached), or only where he stands, swims or climbs
+    (stood), so that falling into a pit earns nothing. A warp zone never counts."""
     stall_limit: int = 0
     """Cut an episode off after so many decisions without new ground; 0: never."""
     step_limit: int = 0
@@ -65,6 +69,8 @@ class ViewConfig:
             raise ConfigError(f"Unknown observation {self.observation!r}: choose gray, red or rgb.")
         if self.palette not in PALETTES:
             raise ConfigError(f"Unknown palette {self.palette!r}: choose nes-py or measured.")
+        if self.ground not in GROUND:
+            raise ConfigError(f"Unknown ground {self.ground!r}: choose reached or stood.")
         action_names(self.action_type)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,8 +61,10 @@ NES_PY_REWARD = RewardConfig(
 class RewardShaper:
     """Turns two successive telemetries into rewards, and remembers how far the scale has been annealed."""
 
-    def __init__(self, config: RewardConfig, num_envs: int) -> None:
+    def __init__(self, config: RewardConfig, num_envs: int, *, by_jumps: bool = False) -> None:
         self.config = config
+        # Where ground counts once the player stands on it, a whole jump is paid in one decision.
+        self.cap = math.inf if by_jumps and not config.reward_signed_distance else config.reward_distance_cap
         self.num_envs = num_envs
         self.decisions = 0
         self.last_dx: Ints = np.zeros(num_envs, np.int32)
@@ -81,11 +84,9 @@ class RewardShaper:
         c = self.config
         key = "x_pos" if c.reward_signed_distance else "progress"
         dx = after[key] - before[key]
-        if c.reward_signed_distance:
-            # A jump by more than the cap is a new room or a loop, not a movement.
-            paid = np.where(np.abs(dx) > c.reward_distance_cap, 0, dx)
-        else:
-            paid = np.clip(dx, 0, c.reward_distance_cap)
+        # Signed, a jump by more than the cap is a new room or a loop, not a movement.
+        leap = np.abs(dx) > self.cap
+        paid = np.where(leap, 0, dx) if c.reward_signed_distance else np.clip(dx, 0, self.cap)
         self.last_dx = after["x_pos"] - before["x_pos"]
         scale = self.scale()
         flag = (after["flag_get"] != 0) & (before["flag_get"] == 0)
@@ -131,7 +132,7 @@ class RewardShaper:
             after,
             fresh,
             c.reward_signed_distance,
-            c.reward_distance_cap,
+            self.cap,
             worth,
             rows,
             total,

@@ -93,6 +93,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         crop_hud: bool = False,
         observation: str = "gray",
         palette: str = "nes-py",
+        ground: str = "reached",
         stall_limit: int = 0,
         step_limit: int = 0,
         reward: RewardConfig | None = None,
@@ -117,7 +118,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
             palette=palette,
             crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max, action_type=action_type,
-            stall_limit=stall_limit, step_limit=step_limit,
+            ground=ground, stall_limit=stall_limit, step_limit=step_limit,
         )  # fmt: skip
         image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)
         self._image, self._region = image, region
@@ -136,7 +137,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self.single_action_space = gym.spaces.Discrete(len(self.action_meanings))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.rewards = RewardShaper(reward or RewardConfig(), num_envs)
+        self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=ground == "stood")
 
         began = time.perf_counter()
         self._pool = Pool(
@@ -144,6 +145,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             height=self.view.size[0], width=self.view.size[1], top=HUD_ROWS if crop_hud else 0,
             channels=self.view.channels, measured_palette=palette == "measured", sticky=float(sticky),
             noop_max=noop_max, max_pool=max_pool,
+            ground_stood=ground == "stood",
             stall_limit=stall_limit, step_limit=step_limit, autoreset=_AUTORESET[self.autoreset_mode],
             pal=region == "pal", lost_levels=self.lost_levels, pin=pin_threads,
             stages=[parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],

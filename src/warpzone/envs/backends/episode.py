@@ -14,7 +14,15 @@ from warpzone.envs.backends.config import BackendConfig
 from warpzone.envs.backends.console import Console
 from warpzone.envs.backends.pictures import Pictures
 from warpzone.envs.backends.position import PositionReader
-from warpzone.envs.backends.telemetry import End, Journey, decode, episode_end, flag_get, room
+from warpzone.envs.backends.telemetry import (
+    End,
+    Journey,
+    counts_as_ground,
+    decode,
+    episode_end,
+    flag_get,
+    room,
+)
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.stages import parse_stage
 
@@ -152,7 +160,9 @@ class Episodes:
     def _look(self) -> None:
         ram = self.console.ram
         here = room(ram) if ram is not None else (0, 0, 0, 0)
-        self._journey.look(here, self.x_pos(self.console.info, ram))
+        begun = bool(self._journey.furthest)
+        counts = ram is None or counts_as_ground(ram, begun and self.view.ground == "stood")
+        self._journey.look(here, self.x_pos(self.console.info, ram), counts)
 
     def _observe(self) -> NDArray[np.uint8]:
         return np.concatenate(self._stack)

@@ -73,6 +73,12 @@ def episode_end(ram: Ram, stage: tuple[int, int]) -> End:
     return End.NONE
 
 
+def counts_as_ground(ram: Ram, stood_only: bool) -> bool:
+    """Not in a warp zone and, with `stood_only`, not in mid-jump either."""
+    stands = ram[0x001D] in (0, 3) or ram[0x0704] != 0
+    return bool(ram[0x06D6] == 0 and (stands or not stood_only))
+
+
 def room(ram: Ram) -> tuple[int, int, int, int]:
     """The room the player is in, so that a position is compared only with positions in the same one."""
     return int(ram[0x075F]), int(ram[0x075C]), int(ram[0x0760]), int(ram[0x0750])
@@ -108,8 +114,10 @@ class Journey:
         self.x_max = 0
         self.since_progress = 0
 
-    def look(self, here: Sequence[int], x: int) -> None:
+    def look(self, here: Sequence[int], x: int, counts: bool = True) -> None:
         self.x_max = max(self.x_max, x)
+        if not counts:
+            return
         if here not in self.furthest:
             if len(self.furthest) == ROOMS:
                 return

@@ -70,7 +70,7 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         self.single_action_space = gym.spaces.Discrete(self.view.num_actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.rewards = RewardShaper(reward or RewardConfig(), num_envs)
+        self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=self.view.ground == "stood")
         self.workers_lost = 0
         self._say = say
         self._mode_asked = "async" if self.backend.uses_workers else "sync"
