@@ -45,10 +45,10 @@ compat: setup ## resume and train with other versions of torch, gymnasium, NumPy
 	$(BIN)/python bench/compat.py $(ARGS)
 
 sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan
-	cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
-	cmake --build build/sanitize -j2
+	$(BIN)/cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize -j2
 	WARPZONE_ROM=$$($(BIN)/python -m warpzone.engine.rom) WARPZONE_FUZZ_SECONDS=$${WARPZONE_FUZZ_SECONDS:-60} \
-		ctest --test-dir build/sanitize --output-on-failure
+		$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
 docs: setup ## the documentation as a website in site/; any warning is an error
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

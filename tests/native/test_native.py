@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,12 @@ PROGRAMS = {"cpu": [], "console": ["15", "1", "120"], "fuzz": []}
 
 
 def build(folder: Path, targets: list[str], *options: str) -> None:
-    if shutil.which("cmake") is None:
+    cmake = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if cmake is None:
         pytest.skip("cmake is not installed")
     for command in (
-        ["cmake", "-S", str(ROOT / "native"), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", *options],
-        ["cmake", "--build", str(folder), "-j2", "--target", *targets],
+        [cmake, "-S", str(ROOT / "native"), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", *options],
+        [cmake, "--build", str(folder), "-j2", "--target", *targets],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
