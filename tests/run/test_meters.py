@@ -84,3 +84,34 @@ def test_missed_distance_is_said_when_asked_for_and_not_at_every_step(
         meter.observe(BOTH, step([40, 41], [0, -1], [0, 0]), scale=1.0)
     said = capsys.readouterr().out
     assert said.count("[reward][warn] dx_missed") == lines
+
+
+def test_steps_of_two_halves_are_summed_as_they_were_step_by_step() -> None:
+    """Against a plain loop over steps, read at odd moments: more steps than are put aside at once."""
+    chance = np.random.default_rng(5)
+    meter, idle, best = EnvironmentMeter(4), np.zeros(4, int), np.full(4, -1)
+    for block in (1, 40, 7, 96):
+        gain = moved = forward = furthest = 0
+        paid = 0.0
+        for _ in range(block):
+            for columns in (slice(0, 2), slice(2, 4)):
+                x, dx = chance.integers(0, 3000, 2), chance.integers(-300, 300, 2)
+                progress, ended = chance.integers(0, 50, 2), chance.random(2) < 0.1
+                final = step([*(x + 7)], [0, 0], [*(progress + 1)])
+                info = step([*x], [*dx], [*progress], paid=0.3, final_info=final, _final_info=ended)
+                meter.observe(columns, info, scale=0.5)
+                idle[columns] = np.where((progress + 1 > best[columns]) | ended, 0, idle[columns] + 1)
+                best[columns] = progress
+                gain += np.clip(dx, 0, 256).sum()
+                moved += np.clip(dx, -256, 256).sum()
+                forward += (dx > 0).sum()
+                furthest = max(furthest, x.max() + 7)
+                paid += float(np.float32(0.3)) * 2
+        values = meter.read()
+        assert values["env_distance_delta_sum"] == gain
+        assert values["env_progress_dx"] == moved / (4 * block)
+        assert values["env_positive_dx_ratio"] == forward / (4 * block)
+        assert values["env_max_x_pos"] == furthest
+        assert values["env_shaping_scaled_sum"] == pytest.approx(paid, abs=1e-3)
+        assert values["env_shaping_raw_sum"] == pytest.approx(2 * paid, abs=1e-3)
+        assert meter.state_dict()["idle"].tolist() == idle.tolist()

@@ -18,6 +18,7 @@ from warpzone.watch.durable import pending_file
 
 Record = dict[str, Any]
 ROTATE_BYTES = 64 * 1024 * 1024
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def plain(value: Any) -> Any:
@@ -57,7 +58,7 @@ class JsonLines:
         self._compress_rotated()
 
     def write(self, record: Mapping[str, Any]) -> None:
-        line = (json.dumps(plain(record), separators=(",", ":"), allow_nan=False) + "\n").encode()
+        line = (_encode(plain(record)) + "\n").encode()
         with self._lock:
             if self._descriptor is None:
                 raise ValueError(f"{self.path} is closed")
