@@ -7,6 +7,7 @@ Prints one line per kind of kill; exits with 1 if any left something unsound.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,8 @@ def kill_stand_ins(config: Config, folder: Path) -> list[str]:
 
 def main(config: Config) -> int:
     started = time.monotonic()
+    # Stopped in the midst of it, it must not leave a training behind that nobody kills.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         campaign = kill_trainings if config.target == "train" else kill_stand_ins
         problems = campaign(config, Path(folder))

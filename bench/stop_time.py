@@ -3,7 +3,8 @@
     python bench/stop_time.py
 
 Trials resume one and the same run: in the midst of training, of a film, and of an evaluation, for which the run first
-has to clear 1-1 once. Each must end with exit code 130 and a `latest` of all that was recorded, in less than 5 s.
+has to clear 1-1 once, or to `--start` from a checkpoint that does. Each must end with exit code 130 and a `latest` of
+all that was recorded, in less than 5 s.
 """
 
 from __future__ import annotations
@@ -38,12 +39,16 @@ MOMENTS = {
 class Config:
     trials: dict[str, int]
     """How often to stop at each kind of moment."""
+    start: str = ""
+    """A checkpoint to begin from."""
     seed: int = 0
     timeout_minutes: float = 20.0
     """How long to wait for a moment to come."""
 
 
-def stop_once(runs: Path, moment: str, chance: random.Random, timeout_s: float) -> tuple[float, int, str]:
+def stop_once(
+    runs: Path, moment: str, start: str, chance: random.Random, timeout_s: float
+) -> tuple[float, int, str]:
     """Seconds from Ctrl+C to the end, the update of `latest`, and what is wrong."""
     run = runs / "mario"
     metrics, log = run / METRICS_FILE, run / LOG_FILE
@@ -55,16 +60,21 @@ def stop_once(runs: Path, moment: str, chance: random.Random, timeout_s: float) 
     }
     command = [sys.executable, "-m", "warpzone.cli.main", "train", "--device", "cpu", "--runs-dir", str(runs)]
     flags = ["--preset", "cpu", *MOMENTS[moment], "--time-limit", "0"]
+    if start and not (run / "checkpoints").exists():
+        flags += ["--resume", start]
     with (runs / "out").open("wb") as out:
         process = subprocess.Popen([*command, *flags], stdout=out, stderr=subprocess.STDOUT)
-        deadline = time.monotonic() + timeout_s
-        while not signs[moment]() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, 5.0 if moment == "training" else 0.6))
-        began = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        code = process.wait()
-        took_s = time.monotonic() - began
+        try:
+            deadline = time.monotonic() + timeout_s
+            while not signs[moment]() and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0.0, 5.0 if moment == "training" else 0.6))
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            code = process.wait()
+            took_s = time.monotonic() - began
+        finally:
+            process.kill()
     update = load_checkpoint(run / "checkpoints" / "latest.pt").meta.global_update
     last = max((record["update"] for record in read_metrics(run)), default=0)
     if code != 130:
@@ -78,10 +88,13 @@ def _read(path: Path) -> bytes:
 
 def main(config: Config) -> int:
     chance, worst, problems = random.Random(config.seed), 0.0, 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print("| moment | Ctrl+C to exit | saved | |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for moment in [name for name, times in config.trials.items() for _ in range(times)]:
-            took_s, update, problem = stop_once(Path(folder), moment, chance, 60 * config.timeout_minutes)
+            took_s, update, problem = stop_once(
+                Path(folder), moment, config.start, chance, 60 * config.timeout_minutes
+            )
             print(f"| {moment} | {took_s:.2f} s | update {update} | {problem} |", flush=True)
             worst, problems = max(worst, took_s), problems + bool(problem)
     print(f"slowest {worst:.2f} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
