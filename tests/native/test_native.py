@@ -18,7 +18,9 @@ PROGRAMS = {"cpu": [], "console": ["15", "1", "120"], "fuzz": []}
 
 
 def build(folder: Path, targets: list[str], *options: str) -> None:
-    cmake = shutil.which("cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    cmake = shutil.which(
+        "cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
     if cmake is None:
         pytest.skip("cmake is not installed")
     for command in (
