@@ -116,11 +116,12 @@ def test_the_search_takes_the_furthest_match_of_another_run(tmp_path: Path) -> N
     save(tmp_path / "c", "latest", 3)
     save(tmp_path / "d", "latest", 99, config={**CONFIG, "env": {"stage": "1-2"}})
     damage(save(tmp_path / "e", "latest", 50))
-    source = find_resume(tmp_path / "a", runs_folder=tmp_path, matching=MATCHING)
-    assert source is not None
-    assert source.meta.global_update == 5
-    assert source.found_by == "search"
-    assert str(source.path) in str(source)
+    for asked in (None, "latest"):
+        source = find_resume(tmp_path / "a", resume=asked, runs_folder=tmp_path, matching=MATCHING)
+        assert source is not None
+        assert source.meta.global_update == 5
+        assert source.found_by == "search"
+        assert str(source.path) in str(source)
 
 
 def test_the_search_looks_at_a_limited_number_of_files(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ class RunConfig:
     fresh: bool = False
     """Start over beside a run of the same name instead of resuming it."""
     resume: str = ""
-    """What to go on from: `latest` of this run, a checkpoint file, another run's name, or `search` for the furthest
-    run with this network and view."""
+    """What to go on from: `latest` of this run, else of the furthest run with this network and view; a checkpoint
+    file; or another run's name. `search` is `latest`, but begins anew where nothing is found."""
     preset: Preset = "auto"
     """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
     device: str = "auto"

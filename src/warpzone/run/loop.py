@@ -225,10 +225,10 @@ def _resume(config: TrainConfig, folder: Path, digest: str) -> ResumeSource | No
     asked = config.run.resume
     if config.run.fresh and not asked:
         return None
-    searches = asked == "search"
+    searches = asked in ("latest", "search")
     source = find_resume(
         folder,
-        resume=None if searches else asked or None,
+        resume=None if asked == "search" else asked or None,
         runs_folder=Path(config.run.runs_dir),
         matching={"model": asdict(config.model), "view": asdict(config.view)} if searches else None,
     )

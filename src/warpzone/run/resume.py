@@ -58,13 +58,14 @@ def find_resume(
     own = _newest_of_run(run_folder, latest_first=resume == "latest")
     if own is not None:
         return own
-    if resume == "latest":
+    found = None
+    if runs_folder is not None and matching is not None:
+        found = find_matching(runs_folder, matching, limit_files=limit_files)
+    if found is None and resume == "latest":
         raise CheckpointError(
             f"{run_folder} has no sound checkpoint; leave --resume out to start from the beginning"
         )
-    if runs_folder is None or matching is None:
-        return None
-    return find_matching(runs_folder, matching, limit_files=limit_files)
+    return found
 
 
 def best_checkpoint(run_folder: Path) -> Path:
