@@ -9,7 +9,17 @@ import pytest
 from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
 
 REPLAY = ("--per", "--per-checkpoint", "--per-capacity", "512", "--per-batch-size", "32")
-ARCHIVE = ("--archive", "--archive-share", "0.9", "--rollout-steps", "64", "--step-limit", "70")
+ARCHIVE = (
+    "--seed",
+    "1",
+    "--archive",
+    "--archive-share",
+    "0.9",
+    "--rollout-steps",
+    "64",
+    "--step-limit",
+    "70",
+)
 KINDS: dict[str, tuple[str, ...]] = {
     "native": ("--learner", "native"),
     "torch": ("--learner", "torch"),
