@@ -12,7 +12,6 @@ from warpzone.run.archive import (
     ADVANCE_PIXELS,
     CELL_PIXELS,
     SNAPSHOTS_PER_CELL,
-    STARTS_TO_MASTER,
     Archive,
     ArchiveConfig,
     Snapshot,
@@ -20,6 +19,7 @@ from warpzone.run.archive import (
 )
 
 STAGES = ["1-1", "1-2"]
+PATIENCE = 200
 
 
 def snapshot(progress: int, stage: int = 0, rooms: int = 1, time: int = 300, size: int = 100) -> Snapshot:
@@ -29,7 +29,7 @@ def snapshot(progress: int, stage: int = 0, rooms: int = 1, time: int = 300, siz
 
 def archive_with(cells: int, stage: int = 0, max_bytes: int = 1 << 20) -> Archive:
     """An archive with one snapshot in each of the first cells after the start."""
-    archive = Archive(STAGES, max_bytes)
+    archive = Archive(STAGES, max_bytes, PATIENCE)
     for cell in range(1, cells + 1):
         archive.add(snapshot(cell * CELL_PIXELS, stage))
     return archive
@@ -88,7 +88,7 @@ def test_memory_is_bounded_and_the_largest_stage_gives_way() -> None:
 def test_until_the_first_clear_restarts_are_from_the_furthest_cells() -> None:
     archive = archive_with(40)
     assert archive.frontier(0) == 40 * CELL_PIXELS
-    assert mean_start(archive) > 28
+    assert mean_start(archive) > 24
     # New ground is the success then.
     play(archive, 40, fails=5, gained=ADVANCE_PIXELS)
     play(archive, 39, fails=5, gained=ADVANCE_PIXELS - 1)
@@ -130,18 +130,39 @@ def test_a_dead_end_behind_the_way_does_not_hold_the_frontier() -> None:
     assert archive.frontier(0) == 29 * CELL_PIXELS
 
 
+def test_a_stage_that_gets_better_by_itself_gets_no_restarts() -> None:
+    archive = archive_with(5)
+    for episode in range(PATIENCE):
+        archive.ended(0, cleared=False, progress=100 + episode)
+    assert archive.need()[0] < 0.3
+    for _ in range(4 * PATIENCE):
+        archive.ended(0, cleared=False, progress=600)
+    assert archive.need().tolist() == [1, 0]
+    # A clear is better than the same way without one.
+    for _ in range(60):
+        archive.ended(0, cleared=True, progress=600)
+    assert archive.need()[0] < 0.2
+
+
 def test_a_mastered_stage_gets_no_restarts() -> None:
     archive = archive_with(5)
-    assert archive.need().tolist() == [1, 0]
-    for _ in range(STARTS_TO_MASTER):
-        archive.ended(0, cleared=True)
+    for _ in range(3 * PATIENCE):
+        archive.ended(0, cleared=True, progress=600)
     assert archive.need().tolist() == [0, 0]
     for _ in range(6):
-        archive.ended(0, cleared=False)
+        archive.ended(0, cleared=False, progress=300)
     assert 0 < archive.need()[0] < 1
     for _ in range(60):
-        archive.ended(0, cleared=False)
+        archive.ended(0, cleared=False, progress=300)
     assert archive.need()[0] == 1
+
+
+def test_restarts_go_where_new_ground_is_seldom_won() -> None:
+    archive = archive_with(40)
+    for cell in range(1, 41):
+        play(archive, cell, fails=20, gained=0 if cell == 10 else ADVANCE_PIXELS)
+    chances = archive.chances(0)
+    assert chances[9] > 4 * chances[8]
 
 
 def test_what_was_saved_is_restored_and_draws_the_same() -> None:
@@ -149,8 +170,8 @@ def test_what_was_saved_is_restored_and_draws_the_same() -> None:
     archive.add(snapshot(200, stage=1, rooms=2))
     archive.visits[0, 8:40] += 3
     play(archive, 5, clears=2, fails=1)
-    archive.ended(1, cleared=True)
-    again = Archive(STAGES, 1 << 20, seed=9)
+    archive.ended(1, cleared=True, progress=900)
+    again = Archive(STAGES, 1 << 20, PATIENCE, seed=9)
     again.load_state_dict(archive.state_dict())
     assert again.size_bytes == archive.size_bytes
     assert (again.visits == archive.visits).all()
@@ -165,6 +186,11 @@ def test_what_was_saved_is_restored_and_draws_the_same() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"archive_share": 1.0}, {"archive_share": -0.1}, {"archive_mb": 0}):
+    for wrong in (
+        {"archive_patience": -1},
+        {"archive_share": 1.0},
+        {"archive_share": -0.1},
+        {"archive_mb": 0},
+    ):
         with pytest.raises(ConfigError, match="archive"):
             ArchiveConfig(**wrong)  # type: ignore[arg-type]

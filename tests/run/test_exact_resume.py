@@ -13,6 +13,8 @@ ARCHIVE = (
     "--seed",
     "1",
     "--archive",
+    "--archive-patience",
+    "0",
     "--archive-share",
     "0.9",
     "--rollout-steps",

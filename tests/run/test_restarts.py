@@ -26,7 +26,9 @@ def make(seed: int = 0, **settings: Any) -> tuple[MarioVectorEnv, Restarts]:
         stall_limit=60, seed=seed,
     )  # fmt: skip
     envs.reset()
-    restarts = Restarts(ArchiveConfig(archive=True, **settings), ["1-1"], N, lambda: np.ones(1), seed=seed)
+    restarts = Restarts(
+        ArchiveConfig(archive=True, archive_patience=0, **settings), ["1-1"], N, lambda: np.ones(1), seed=seed
+    )
     restarts.attach([envs])
     return envs, restarts
 
@@ -100,6 +102,8 @@ def test_memory_stays_within_its_bound() -> None:
 
 FLAGS = (
     "--archive",
+    "--archive-patience",
+    "0",
     "--archive-share",
     "0.8",
     "--stages",

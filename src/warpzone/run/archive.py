@@ -31,8 +31,12 @@ FOLLOW = 0.05
 """How quickly the rates follow new episodes, once there are some."""
 MASTERED, UNLEARNED = 0.9, 0.5
 """Clear rates from the true start: at the first a stage gets no more restarts, up to the second its full share."""
-STARTS_TO_MASTER = 20
-"""Episodes from the true start after which its rate counts."""
+BETTER = 1.03
+"""What counts as getting better: so many times the progress."""
+FOLLOW_START = 0.01
+"""How quickly the progress from the true start follows its episodes."""
+HARD = 0.4
+"""Share of restarts that begin where new ground is seldom won."""
 EXPLORE = 0.2
 """Share of restarts that are spread evenly over a stage's cells."""
 SPREAD = 0.15
@@ -41,7 +45,7 @@ PATIENCE = 10
 """Starts in vain after which a cell is chosen half as often."""
 SNAPSHOT_FIELDS = ("stage", "cell", "progress", "rooms", "time", "number", "starts", "successes")
 OF_CELLS = ("visits", "starts", "vain", "clear_rate", "advance_rate")
-OF_STAGES = ("ever_cleared", "start_rate", "start_episodes")
+OF_STAGES = ("ever_cleared", "start_rate", "start_episodes", "start_progress", "best_progress", "better_at")
 
 
 @dataclass(frozen=True)
@@ -49,16 +53,20 @@ class ArchiveConfig:
     """Restarts from snapshots of the agent's own play."""
 
     archive: bool = False
-    """Begin a share of the episodes where the agent has been before, latest first and moving back to the start of the
-    stage. What is reported of a stage comes only from its true start."""
+    """Where a stage does not get better, begin a share of its episodes where the agent has been before, latest first
+    and moving back to the start. What is reported of a stage comes only from its true start."""
     archive_share: float = 0.4
-    """Most episodes of a stage, as a share, that begin so; none once the stage is mastered."""
+    """Most episodes of a stage, as a share, that begin so; none while it gets better, nor once it is mastered."""
+    archive_patience: int = 500
+    """Episodes from its true start without getting better after which a stage has its whole share; 0: at once."""
     archive_mb: float = 32.0
     """Most memory for the snapshots, in MiB, also of each checkpoint; one takes about 2 KiB."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.archive_share < 1:
             raise ConfigError(f"--archive-share is a share from 0 to below 1, not {self.archive_share}.")
+        if self.archive_patience < 0:
+            raise ConfigError("--archive-patience can't be negative.")
         if self.archive_mb <= 0:
             raise ConfigError("--archive-mb must be more than 0.")
 
@@ -104,9 +112,10 @@ class Archive:
     the frontier is the furthest cell.
     """
 
-    def __init__(self, stages: Sequence[str], max_bytes: int, seed: int = 0) -> None:
+    def __init__(self, stages: Sequence[str], max_bytes: int, patience: int = 0, seed: int = 0) -> None:
         n = len(stages)
         self.stages = list(stages)
+        self.patience = patience
         self.max_bytes = max_bytes
         self.random = np.random.default_rng(seed)
         self.snapshots: list[dict[int, list[Snapshot]]] = [{} for _ in stages]
@@ -124,6 +133,9 @@ class Archive:
         self.ever_cleared = np.zeros(n, np.bool_)  # from any start
         self.start_rate = np.zeros(n)
         self.start_episodes = np.zeros(n, np.int64)
+        self.start_progress = np.zeros(n)  # a clear counts twice
+        self.best_progress = np.zeros(n)
+        self.better_at = np.zeros(n, np.int64)  # the episode at which it was last better than ever
 
     # ---- what is kept ----
 
@@ -172,12 +184,17 @@ class Archive:
 
     # ---- what became of episodes ----
 
-    def ended(self, stage: int, cleared: bool) -> None:
+    def ended(self, stage: int, cleared: bool, progress: int) -> None:
         """An episode from the true start of a stage is over."""
         self.ever_cleared[stage] |= cleared
         self.start_episodes[stage] += 1
-        follow = max(FOLLOW, 1 / self.start_episodes[stage])
-        self.start_rate[stage] += follow * (cleared - self.start_rate[stage])
+        first = 1 / self.start_episodes[stage]
+        self.start_rate[stage] += max(FOLLOW, first) * (cleared - self.start_rate[stage])
+        score = progress * (2 if cleared else 1)
+        self.start_progress[stage] += max(FOLLOW_START, first) * (score - self.start_progress[stage])
+        if self.start_progress[stage] > BETTER * self.best_progress[stage]:
+            self.best_progress[stage] = self.start_progress[stage]
+            self.better_at[stage] = self.start_episodes[stage]
 
     def restarted(self, snapshot: Snapshot, cleared: bool, gained: int) -> None:
         """An episode from a snapshot is over, `gained` pixels further."""
@@ -196,9 +213,10 @@ class Archive:
     # ---- what comes next ----
 
     def need(self) -> Floats:
-        """How much each stage wants restarts, 0 to 1: all of its share at first, none once it is mastered."""
+        """How much each stage wants restarts, 0 to 1: none while it gets better from its start, nor once mastered."""
         left = np.clip((MASTERED - self.start_rate) / (MASTERED - UNLEARNED), 0, 1)
-        left[self.start_episodes < STARTS_TO_MASTER] = 1
+        if self.patience:
+            left *= np.clip((self.start_episodes - self.better_at) / self.patience, 0, 1)
         left[self.bytes_of == 0] = 0
         return left
 
@@ -236,9 +254,10 @@ class Archive:
         # A few from beyond the frontier keep what is known of it true.
         near = np.exp(-np.where(back >= 0, back, -4 * back) / max(2.0, SPREAD * n))
         near /= 1 + self.vain[stage, cells] / PATIENCE
+        hard = 1.05 - self.advance_rate[stage, cells]
         if not self.ever_cleared[stage]:
-            near *= 1.05 - self.advance_rate[stage, cells]
-        chances: Floats = EXPLORE / n + (1 - EXPLORE) * near / near.sum()
+            near *= hard
+        chances: Floats = EXPLORE / n + HARD * hard / hard.sum() + (1 - EXPLORE - HARD) * near / near.sum()
         return chances
 
     # ---- saving ----
@@ -262,7 +281,8 @@ class Archive:
         for name in OF_CELLS:
             getattr(self, name)[stage[stage >= 0], cell[stage >= 0]] = state[name][stage >= 0]
         for name in OF_STAGES:
-            getattr(self, name)[to[to >= 0]] = state[name][to >= 0]
+            if name in state:  # some are younger than others
+                getattr(self, name)[to[to >= 0]] = state[name][to >= 0]
         for snapshot in unpack(state["snapshots"]):
             snapshot.stage = int(to[snapshot.stage])
             if snapshot.stage >= 0:

@@ -44,7 +44,7 @@ class Restarts:
         weights: Weights,
         seed: int = 0,
     ) -> None:
-        self.archive = Archive(stages, int(config.archive_mb * (1 << 20)), seed)
+        self.archive = Archive(stages, int(config.archive_mb * (1 << 20)), config.archive_patience, seed)
         self._share = config.archive_share
         self._weights = weights
         self._envs: dict[int, Restartable] = {}
@@ -110,7 +110,7 @@ class Restarts:
                 self._restarts += 1
                 self.archive.restarted(began, bool(cleared[i]), progress[i] - began.progress)
             elif not final["from_snapshot"][row]:
-                self.archive.ended(stages[i], bool(cleared[i]))
+                self.archive.ended(stages[i], bool(cleared[i]), progress[i])
             queued = self._queued.pop(column, None)
             if queued is not None and again[i]:
                 self._started[column] = queued
