@@ -8,7 +8,7 @@ import pytest
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import ACTION_SETS, parse_buttons
 from warpzone.envs.backends.telemetry import Journey, counts_as_ground, room
-from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardConfig, RewardShaper
+from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
 from warpzone.envs.vector import ENDS, MarioVectorEnv
@@ -124,7 +124,9 @@ def test_the_engine_reckons_rewards_to_the_bit_as_numpy_does(config: RewardConfi
             rows[FIELDS.index("flag_get")] = rng.integers(0, 2, n)
             rows[FIELDS.index("end")] = rng.integers(0, len(ENDS), n)
         fresh = rng.random(n) < 0.1
-        total, terms = fast.of_telemetry(before, after, fresh)
+        out = RewardArrays(n)
+        fast.of_telemetry(before, after, fresh, out)
+        total, terms = out.total, out.terms
         died = np.isin(after[FIELDS.index("end")], [ENDS.index(e) for e in ("death", "time_up", "game_over")])
         by_name = [dict(zip(FIELDS, rows, strict=True)) for rows in (before, after)]
         expected, expected_terms = slow(by_name[0], by_name[1], died)

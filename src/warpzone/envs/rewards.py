@@ -58,6 +58,16 @@ NES_PY_REWARD = RewardConfig(
 """The reward of gym-super-mario-bros, summed over the frames of a decision."""
 
 
+class RewardArrays:
+    """Memory for the rewards of one step."""
+
+    def __init__(self, num_envs: int) -> None:
+        self.rows = np.empty((len(TERMS), num_envs), np.float32)
+        self.total = np.empty(num_envs, np.float32)
+        self.dx = np.empty(num_envs, np.int32)
+        self.terms: dict[str, Floats] = dict(zip(TERMS, self.rows, strict=True))
+
+
 class RewardShaper:
     """Turns two successive telemetries into rewards, and remembers how far the scale has been annealed."""
 
@@ -107,39 +117,25 @@ class RewardShaper:
         self.decisions += self.num_envs
         return total, terms
 
-    def of_telemetry(
-        self, before: Ints, after: Ints, fresh: NDArray[np.bool_]
-    ) -> tuple[Floats, dict[str, Floats]]:
+    def of_telemetry(self, before: Ints, after: Ints, fresh: NDArray[np.bool_], out: RewardArrays) -> None:
         """What calling this gives, from whole telemetry arrays [fields, N] in one pass of the engine.
 
         Those in `fresh` only began an episode and earn nothing.
         """
         c = self.config
         scale = self.scale()
-        weights = (
-            c.reward_distance_weight,
-            c.reward_score_weight,
-            c.reward_flag,
-            -c.reward_death,
-            c.reward_time_weight,
-        )
-        rows = np.empty((len(TERMS), self.num_envs), np.float32)
-        total = np.empty(self.num_envs, np.float32)
-        self.last_dx = np.empty(self.num_envs, np.int32)
-        worth = [weight * scale for weight in weights]
+        worth = [
+            c.reward_distance_weight * scale,
+            c.reward_score_weight * scale,
+            c.reward_flag * scale,
+            -c.reward_death * scale,
+            c.reward_time_weight * scale,
+        ]
         shape_rewards(
-            before,
-            after,
-            fresh,
-            c.reward_signed_distance,
-            self.cap,
-            worth,
-            rows,
-            total,
-            self.last_dx,
+            before, after, fresh, c.reward_signed_distance, self.cap, worth, out.rows, out.total, out.dx
         )
+        self.last_dx = out.dx
         self.decisions += self.num_envs
-        return total, dict(zip(TERMS, rows, strict=True))
 
     def state_dict(self) -> dict[str, int]:
         return {"decisions": self.decisions}

@@ -22,7 +22,7 @@ from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
 from warpzone.envs.replays import as_snapshot
-from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
+from warpzone.envs.rewards import TERMS, RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.errors import ConfigError, Error
 
@@ -46,23 +46,26 @@ def default_metadata() -> dict[str, Any]:
 
 
 class _Buffers:
-    """Memory that one step's results go to."""
+    """Memory that one step's results go to, with the arrays of it that callers get."""
 
     def __init__(self, num_envs: int, shape: tuple[int, ...]) -> None:
         self.observations = np.empty((num_envs, *shape), np.uint8)
         self.telemetry = np.empty((len(FIELDS), num_envs), np.int32)
         self.terminated = np.empty(num_envs, np.bool_)
         self.truncated = np.empty(num_envs, np.bool_)
+        self.rewards = RewardArrays(num_envs)
+        self.fields = dict(zip(FIELDS, self.telemetry, strict=True))
+        rewards = self.rewards
+        # A view that a caller makes of a row refers to the whole array.
+        self._lent = (
+            *(self.observations, self.telemetry, self.terminated, self.truncated, *self.fields.values()),
+            *(rewards.total, rewards.dx, rewards.rows, *rewards.terms.values()),
+        )
+        self._at_rest = sum(map(sys.getrefcount, self._lent))
 
     def held_elsewhere(self) -> bool:
-        """Whether a caller still holds an array of these. (getrefcount counts our attribute and its own argument.)"""
-        count = sys.getrefcount
-        return (
-            count(self.observations) > 2
-            or count(self.telemetry) > 2
-            or count(self.terminated) > 2
-            or count(self.truncated) > 2
-        )
+        """Whether a caller still holds an array of these."""
+        return sum(map(sys.getrefcount, self._lent)) > self._at_rest
 
 
 class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
@@ -200,7 +203,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         self._turn_to(buffers)
         # Those whose episode is over and that were left out still begin anew with the next step.
         self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
-        info = self._info(buffers.telemetry)
+        info = self._info(buffers.fields)
         nothing = np.zeros(self.num_envs, np.float32)
         info["reward_terms"] = dict.fromkeys(TERMS, nothing)
         info["dx"] = np.zeros(self.num_envs, np.int32)
@@ -391,8 +394,8 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             self._final.telemetry,
         )
 
-    def _info(self, telemetry: NDArray[np.int32]) -> Info:
-        info: Info = dict(zip(FIELDS, telemetry, strict=True))
+    def _info(self, fields: dict[str, NDArray[np.int32]]) -> Info:
+        info: Info = dict(fields)
         info["flag_get"] = info["flag_get"] != 0
         info["status"] = _STATUS.take(info["status"], mode="clip")
         return info
@@ -407,19 +410,19 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         if final_step:
             ended = np.where(done, self._final.telemetry, buffers.telemetry)
         # Those in _fresh only began an episode: NEXT_STEP spends a step on that.
-        rewards, terms = self.rewards.of_telemetry(before.telemetry, ended, self._fresh)
-        info = self._info(buffers.telemetry)
-        info["reward_terms"] = terms
-        info["dx"] = self.rewards.last_dx
+        self.rewards.of_telemetry(before.telemetry, ended, self._fresh, buffers.rewards)
+        info = self._info(buffers.fields)
+        info["reward_terms"] = dict(buffers.rewards.terms)
+        info["dx"] = buffers.rewards.dx
         if final_step:
             # Handed out and replaced, not copied: only the rows of ended episodes were ever touched.
             info["final_obs"] = self._final.observations
-            info["final_info"] = self._info(ended)
+            info["final_info"] = self._info(dict(zip(FIELDS, ended, strict=True)))
             info["_final_obs"] = info["_final_info"] = done
             self._final = _Buffers(self.num_envs, self._shape)
         elif not self._same_step:
             self._fresh = done
-        return buffers.observations, rewards, buffers.terminated, buffers.truncated, info
+        return buffers.observations, buffers.rewards.total, buffers.terminated, buffers.truncated, info
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
