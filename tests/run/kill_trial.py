@@ -61,8 +61,10 @@ def _look(run: Path, last_saved: int, log: Path) -> tuple[int, str]:
     found = int(state["update"])
     if not (weights_of(found) == state["weights"]).all() or source.meta.global_update != found:
         return found, "the checkpoint is a mixture"
-    # One save may have been completed without having been reported.
-    if not last_saved <= found <= last_saved + LATEST_EVERY:
+    # One save may have been completed without having been reported, and one that failed may have failed only when the
+    # file was in its place already.
+    failed = sum(line.startswith("failed") for line in log.read_text(errors="replace").splitlines())
+    if not last_saved <= found <= last_saved + LATEST_EVERY * (1 + failed):
         return found, f"update {last_saved} was saved and {found} is found"
     updates = [record["update"] for record in read_metrics(run)]
     if updates != list(range(1, len(updates) + 1)) or len(updates) < found:
