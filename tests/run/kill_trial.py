@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.run.run_to_kill import LATEST_EVERY, weights_of
+from tests.run.run_to_kill import next_save, weights_of
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.resume import find_resume
 from warpzone.watch.metrics import read_metrics
@@ -61,10 +61,11 @@ def _look(run: Path, last_saved: int, log: Path) -> tuple[int, str]:
     found = int(state["update"])
     if not (weights_of(found) == state["weights"]).all() or source.meta.global_update != found:
         return found, "the checkpoint is a mixture"
-    # One save may have been completed without having been reported, and one that failed may have failed only when the
-    # file was in its place already.
-    failed = sum(line.startswith("failed") for line in log.read_text(errors="replace").splitlines())
-    if not last_saved <= found <= last_saved + LATEST_EVERY * (1 + failed):
+    # A save that failed may have failed with the file already in its place, and the one under way when the kill
+    # came may have been completed without having been reported. Nothing else is sound.
+    failed = [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("failed ")]
+    reported = max([last_saved, *failed])
+    if found not in {last_saved, *(update for update in failed if update > last_saved), next_save(reported)}:
         return found, f"update {last_saved} was saved and {found} is found"
     updates = [record["update"] for record in read_metrics(run)]
     if updates != list(range(1, len(updates) + 1)) or len(updates) < found:

@@ -27,6 +27,11 @@ from warpzone.watch.metrics import MetricsWriter
 LATEST_EVERY, STEP_EVERY, KEEP = 3, 10, 3
 
 
+def next_save(update: int) -> int:
+    """The first update after this one at which something is saved."""
+    return min((update // every + 1) * every for every in (LATEST_EVERY, STEP_EVERY))
+
+
 def weights_of(update: int) -> torch.Tensor:
     """Large enough that a kill often falls into the writing of it."""
     return torch.full((200_000,), float(update))
@@ -58,7 +63,7 @@ def main(run: Path, seed: int, fault: str) -> None:
         try:
             saved = keeper.save_due(lambda state=state: state, meta)  # type: ignore[misc]
         except CheckpointError as error:
-            print(f"failed {error}", flush=True)
+            print(f"failed {update} {error}", flush=True)
             continue
         except Crash:
             os.kill(os.getpid(), signal.SIGKILL)
