@@ -6,35 +6,24 @@ Screenshots go to artifacts/panel/.
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("selenium", reason="selenium is not installed: pip install 'warpzone[dev]'")
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
+from .browser import PATIENCE_S, By, chromium, needs_browser, overflow, resize, wait
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "panel"
-PATIENCE_S = 180.0
-"""A busy machine may give a training very little time."""
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        BROWSER is None or DRIVER is None,
-        reason="there is no browser: install the packages chromium and chromium-driver",
-    ),
+    needs_browser,
 ]
 
 WARPZONE = [sys.executable, "-m", "warpzone.cli.main"]
@@ -84,36 +73,12 @@ def page(runs: Path, training: subprocess.Popen[str]) -> Iterator[str]:
 
 @pytest.fixture
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    driver.set_page_load_timeout(PATIENCE_S)
-    try:
+    with chromium() as driver:
         yield driver
-    finally:
-        driver.quit()
-
-
-def wait(is_true: Callable[[], Any], timeout_s: float = PATIENCE_S) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        value = is_true()
-        if value:
-            return value
-        time.sleep(0.2)
-    pytest.fail(f"did not come true within {timeout_s:.0f} s")
 
 
 def _records(runs: Path) -> int:
     return len((runs / "live" / "metrics.jsonl").read_text().splitlines())
-
-
-def resize(browser: Any, width: int, height: int = 900) -> None:
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def points(browser: Any, chart: str) -> int:
@@ -157,8 +122,7 @@ def test_the_page_follows_the_training_and_fits_the_screen(browser: Any, page: s
     wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#episodes tr"))
     wait(lambda: "constructing env" in text(browser, "log"))
     # Nothing sticks out of the page, and no card out of the screen.
-    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert browser.execute_script(overflow) == 0
+    assert overflow(browser) == 0
     boxes = "[...document.querySelectorAll('.card, .chart, header')]"
     right = f"return Math.max(...{boxes}.map((box) => box.getBoundingClientRect().right))"
     assert browser.execute_script(right) <= width

@@ -5,38 +5,28 @@ Screenshots go to artifacts/play/.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("selenium", reason="selenium is not installed: pip install 'warpzone[dev]'")
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-
 import warpzone
 from warpzone.envs.actions import parse_buttons
 from warpzone.envs.replays import load_replay, play_back
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
+from .browser import ActionChains, By, Keys, chromium, needs_browser, overflow, resize
+from .browser import wait as browser_wait
+
 SCREENSHOTS = Path(__file__).parents[2] / "artifacts" / "play"
-PATIENCE_S = 90.0
+wait = partial(browser_wait, timeout_s=90.0)
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        BROWSER is None or DRIVER is None,
-        reason="there is no browser: install the packages chromium and chromium-driver",
-    ),
+    needs_browser,
 ]
 
 
@@ -54,26 +44,8 @@ def page(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(BROWSER)
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    try:
+    with chromium() as driver:
         yield driver
-    finally:
-        driver.quit()
-
-
-def wait(is_true: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        value = is_true()
-        if value:
-            return value
-        time.sleep(0.1)
-    pytest.fail(f"did not come true within {PATIENCE_S:.0f} s")
 
 
 def text(browser: Any, name: str) -> str:
@@ -83,16 +55,6 @@ def text(browser: Any, name: str) -> str:
 def tile(browser: Any, name: str) -> str:
     read = "return [...document.querySelectorAll('#tiles div')].find((t) => t.firstChild.textContent === arguments[0])"
     return str(browser.execute_script(f"{read}?.lastChild.textContent ?? ''", name))
-
-
-def resize(browser: Any, width: int, height: int = 900) -> None:
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def overflow(browser: Any) -> int:
-    script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    return int(browser.execute_script(script))
 
 
 def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: Path) -> None:
