@@ -160,18 +160,8 @@ def test_dry_runs_print_what_would_be_measured(name: str, capsys: pytest.Capture
 def test_training_is_compared_with_stable_baselines_of_the_same_network(tmp_path: Path) -> None:
     out = tmp_path / "train.json"
     flags = [
-        "--preset",
-        "cpu",
-        "--rounds",
-        "1",
-        "--seconds",
-        "0",
-        "--num-envs",
-        "16",
-        "--nes-py-envs",
-        "0",
-        "--threads",
-        "1",
+        *("--preset", "cpu", "--rounds", "1", "--seconds", "0"),
+        *("--num-envs", "16", "--nes-py-envs", "0", "--threads", "1"),
     ]
     assert run(["train", *flags, "--out", str(out)]) == 0
     results = json.loads(out.read_text())["results"]
