@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+
+from warpzone.run.checkpoints import load_checkpoint, save_checkpoint
 
 from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
 
@@ -104,3 +107,19 @@ def test_an_overlapped_run_resumes_with_the_weights_it_had(tmp_path: Path) -> No
     assert [record["update"] for record in display.records] == [4, 5, 6]
     # Actions of weights from before the resume would lag by as many updates as the run is old.
     assert all(0 <= record["policy_lag"] <= 1 for record in display.records)
+
+
+def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu(tmp_path: Path) -> None:
+    first = small_run(tmp_path, "--run-name", "a", "--total-updates", "2", "--no-checkpoint-envs")
+    saved = load_checkpoint(tmp_path / "a" / "checkpoints" / "latest.pt")
+    # The state of CUDA's generator is 16 bytes: a seed and an offset.
+    saved.state["learner"]["generator"] = torch.zeros(16, dtype=torch.uint8)
+    moved = save_checkpoint(tmp_path, "moved", saved.state, saved.meta)
+    display = Quiet()
+    outcome = small_run(
+        tmp_path, "--run-name", "b", "--total-updates", "4", "--resume", str(moved), display=display
+    )
+    assert any("another kind of device" in line for line in display.lines)
+    assert first.progress.update == 2
+    assert outcome.progress.update == 4
+    assert [record["update"] for record in display.records] == [3, 4]

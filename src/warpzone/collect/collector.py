@@ -113,6 +113,7 @@ class Collector:
                 lane.receive(t)
                 if t + 1 < self.steps:
                     lane.act(t + 1)
+                lane.tell()
         for lane in self.lanes:
             lane.finish()
         if self.device.type == "cuda":
@@ -132,6 +133,7 @@ class Collector:
         """Leave no step under way, so that the caller can close the environments."""
         for lane in self.lanes:
             lane.receive(t)
+            lane.tell()
 
     def state_dict(self) -> dict[str, Any]:
         """Where every lane stands; the environments keep their own state."""

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.collect.episodes import EpisodeLog
-from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep
+from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep, StepResult
 from warpzone.learn.rollout import Rollout
+from warpzone.learn.streams import restore_stream
 from warpzone.watch.profile import phase
 
 
@@ -23,7 +24,9 @@ class Listeners:
     on_episode: OnEpisode | None = None
     """Called with the record of every finished episode."""
     on_step: OnStep | None = None
-    """Called after every step with the lane's columns and the environments' info."""
+    """Called after every step with the lane's columns and the environments' info, while the next one is under way."""
+    on_rest: OnStep | None = None
+    """The same before the next actions are chosen, while these environments rest. They wait for it: keep it short."""
 
 
 class Lane:
@@ -60,7 +63,6 @@ class Lane:
         self.frame_shape: tuple[int, int, int] = observations.shape[1:]
         self.recent = torch.zeros(stack, n, *self.frame_shape, dtype=torch.uint8, device=device)
         # Staging memory; pinned, so that copies to a GPU run beside its work.
-        self.picture = self._host(n, *self.frame_shape, dtype=torch.uint8)
         self.age = self._host(steps + 1, n, dtype=torch.int64)
         self.stage = self._host(steps + 1, n, dtype=torch.int64)
         self.extra = self._host(steps + 1, n, extra_dim, dtype=torch.float32)
@@ -68,8 +70,8 @@ class Lane:
         self.terminated = self._host(steps, n, dtype=torch.bool)
         self.truncated = self._host(steps, n, dtype=torch.bool)
         self._keep(steps, info)
-        self.picture.copy_(torch.from_numpy(observations))
-        self.recent[-1].copy_(self.picture)
+        self.recent[-1].copy_(torch.from_numpy(observations))
+        self.outcome: StepResult | None = None
 
     def begin(self, rollout: Rollout, version: int) -> None:
         """Continue in a new rollout where the last one ended."""
@@ -96,27 +98,42 @@ class Lane:
             rollout.actions[t, columns] = actions
             rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
             rollout.values[t, columns] = values
+            # This waits for the device, and so for the copy of the pictures: their memory is free again.
             chosen = actions.cpu().numpy()
         self.envs.send(chosen)
 
     def receive(self, t: int) -> None:
         """Wait for the outcome of step t and keep it."""
         with phase("emulation"):
-            observations, rewards, terminated, truncated, info = self.envs.recv()
+            self.outcome = observations, rewards, terminated, truncated, info = self.envs.recv()
         with phase("transfer"):
             self.rewards[t] = torch.from_numpy(rewards)
             self.terminated[t] = torch.from_numpy(terminated)
             self.truncated[t] = torch.from_numpy(truncated)
             if truncated.any():
                 self._value_truncated(t, np.flatnonzero(truncated & ~terminated), info)
-            self.picture.copy_(torch.from_numpy(observations))
-            self.rollout.frames[self.stack + t, self.columns].copy_(self.picture, non_blocking=True)
+            pictures = torch.from_numpy(observations)
+            self.rollout.frames[self.stack + t, self.columns].copy_(pictures, non_blocking=True)
             torch.add(self.age[t], 1, out=self.age[t + 1])
             self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
             self._keep(t + 1, info)
             self._upload_context(t + 1)
+        if self.listeners.on_rest is not None:
+            self.listeners.on_rest(self.columns, info)
+
+    def tell(self) -> None:
+        """Tell the listeners what was received last. Nothing waits for this once the next actions are sent."""
+        if self.outcome is None:
+            return
+        _, rewards, terminated, truncated, info = self.outcome
+        self.outcome = None
         with phase("recording"):
-            self._tell(rewards, terminated, truncated, info)
+            records = self.episodes.observe(rewards, terminated, truncated, info)
+            if self.listeners.on_episode is not None:
+                for record in records:
+                    self.listeners.on_episode(record)
+            if self.listeners.on_step is not None:
+                self.listeners.on_step(self.columns, info)
 
     def finish(self) -> None:
         """Value what comes after the last step and complete the rollout."""
@@ -140,7 +157,7 @@ class Lane:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        self.generator.set_state(saved["generator"].cpu())
+        restore_stream(self.generator, saved["generator"])
         self.recent.copy_(saved["recent"])
         self.state = tuple(part.to(self.device) for part in saved["state"])
         for kept, value in ((self.age, "age"), (self.stage, "stage"), (self.extra, "extra")):
@@ -192,20 +209,6 @@ class Lane:
         rollout.stage_ahead[t, columns].copy_(self.stage[t], non_blocking=True)
         if self.extra_dim:
             rollout.extra_ahead[t, columns].copy_(self.extra[t], non_blocking=True)
-
-    def _tell(
-        self,
-        rewards: NDArray[np.float32],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-        info: Info,
-    ) -> None:
-        records = self.episodes.observe(rewards, terminated, truncated, info)
-        if self.listeners.on_episode is not None:
-            for record in records:
-                self.listeners.on_episode(record)
-        if self.listeners.on_step is not None:
-            self.listeners.on_step(self.columns, info)
 
     def _host(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return torch.zeros(*shape, dtype=dtype, pin_memory=self.device.type == "cuda")

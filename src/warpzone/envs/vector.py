@@ -7,7 +7,7 @@ import contextlib
 import sys
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -27,6 +27,7 @@ from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.errors import ConfigError, Error
 
 Info = dict[str, Any]
+Empty = Callable[[tuple[int, ...], Any], NDArray[np.uint8]]
 _AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetMode.DISABLED: 2}
 _STATUS = np.array(["small", "tall", "fireball"])
 ENDS = ("", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
@@ -48,8 +49,8 @@ def default_metadata() -> dict[str, Any]:
 class _Buffers:
     """Memory that one step's results go to, with the arrays of it that callers get."""
 
-    def __init__(self, num_envs: int, shape: tuple[int, ...]) -> None:
-        self.observations = np.empty((num_envs, *shape), np.uint8)
+    def __init__(self, num_envs: int, shape: tuple[int, ...], empty: Empty = np.empty) -> None:
+        self.observations = empty((num_envs, *shape), np.uint8)
         self.telemetry = np.empty((len(FIELDS), num_envs), np.int32)
         self.terminated = np.empty(num_envs, np.bool_)
         self.truncated = np.empty(num_envs, np.bool_)
@@ -73,7 +74,8 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
 
     `step` runs all of them and returns arrays; `send` and `recv` are its two halves, so that the caller can work in
     between. Arrays that were returned stay as they are for as long as they are held: memory is used again only
-    after the caller has let go of it, so nothing is copied.
+    after the caller has let go of it, so nothing is copied. `empty` gives the memory of the observations, for a
+    caller that wants them in memory which a GPU can read.
     """
 
     metadata: dict[str, Any] = default_metadata()
@@ -107,6 +109,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
         pin_threads: bool = True,
         render_mode: str | None = None,
         verbose: bool = False,
+        empty: Empty = np.empty,
     ) -> None:
         self._pool: Pool | None = None
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_ENVS:
@@ -160,8 +163,9 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             for i in range(num_envs):
                 print(f"[env] constructing env {i + 1}/{num_envs} ({each * 1e3:.2f} ms)")
         self._shape = self.view.shape
+        self._empty = empty
         self._spare: list[_Buffers] = []
-        self._now = _Buffers(num_envs, self._shape)
+        self._now = _Buffers(num_envs, self._shape, empty)
         self._final = _Buffers(num_envs, self._shape)
         self._fresh = np.zeros(num_envs, np.bool_)
         self._seed = 0 if seed is None else int(seed)
@@ -376,7 +380,7 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
             if not buffers.held_elsewhere():
                 return self._spare.pop(i)
         del self._spare[:-2]
-        return _Buffers(self.num_envs, self._shape)
+        return _Buffers(self.num_envs, self._shape, self._empty)
 
     def _turn_to(self, buffers: _Buffers) -> _Buffers:
         """Make these the present results. Returns those before."""

@@ -16,6 +16,7 @@ from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
+from warpzone.learn.streams import restore_stream
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
@@ -280,7 +281,7 @@ class Learner:
         self.policy.load_state_dict(state["policy"])
         self.step.load_optimizer(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])
-        self.generator.set_state(state["generator"].cpu())
+        restore_stream(self.generator, state["generator"])
         if self.reward_scale and state["reward_scale"]:
             self.reward_scale.load_state_dict(state["reward_scale"])
         if self.popart and state["popart"]:

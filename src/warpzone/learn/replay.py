@@ -18,6 +18,7 @@ from warpzone.learn.minibatch import Batch
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree
 from warpzone.learn.priorities import kl_to_exact as sampler_kl
 from warpzone.learn.rollout import Rollout
+from warpzone.learn.streams import restore_stream
 
 SMALLEST_PRIORITY = 1e-3
 QUANTILES = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -281,7 +282,7 @@ class PrioritisedReplay:
         leaves = state["leaves"].to(self.home)
         self.priorities.set(torch.arange(len(leaves), device=self.home), leaves)
         self.stored_at.copy_(state["stored_at"])
-        self.generator.set_state(state["generator"].cpu())
+        restore_stream(self.generator, state["generator"])
         self.pushes, self.draws, self.beta = state["pushes"], state["draws"], state["beta"]
         self.sum_unique = state["sum_unique"].to(self.home)
         if state["prefetched"]:

@@ -66,7 +66,7 @@ def rom_digest(config: TrainConfig) -> str:
     return hashlib.sha256(rom(config.stage.rom or None)).hexdigest()
 
 
-def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
+def build_envs(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> list[Vector]:
     """The environments a run learns from: one vector, or two halves that take turns."""
     halves = 2 if config.collect.double_buffer else 1
     each, stages, rom_path = config.collect.num_envs // halves, config.stage.names(), config.stage.rom or None
@@ -94,6 +94,7 @@ def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
         make_envs(
             config.view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
             autoreset_mode="same_step", reward=reward, rom=rom_path,
+            empty=_pinned if device.type == "cuda" else np.empty,
         )
         for seed in seeds
     ]  # fmt: skip
@@ -101,6 +102,11 @@ def build_envs(config: TrainConfig, say: Callable[[str], None]) -> list[Vector]:
     n = config.collect.num_envs
     say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")
     return [*envs]
+
+
+def _pinned(shape: tuple[int, ...], dtype: Any) -> NDArray[np.uint8]:
+    """Memory that a GPU reads by itself, so that pictures need not be copied for the copy."""
+    return torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
 
 
 def emulation_threads(config: TrainConfig) -> int:
@@ -114,8 +120,7 @@ def emulation_threads(config: TrainConfig) -> int:
 def build_parts(
     config: TrainConfig,
     device: torch.device,
-    on_episode: Callable[[dict[str, Any]], None],
-    on_step: Callable[[slice, Any], None],
+    listeners: Listeners,
     say: Callable[[str], None],
 ) -> Parts:
     """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
@@ -125,7 +130,7 @@ def build_parts(
     threads = config.run.torch_threads or cores()
     if device.type == "cpu":
         torch.set_num_threads(threads)
-    envs = build_envs(config, say)
+    envs = build_envs(config, device, say)
     # Replay needs gradients of other losses than the native kernels know.
     kind = "torch" if config.replay.per else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)
@@ -141,6 +146,6 @@ def build_parts(
         learner = Learner(policy, config.learn, replay=config.replay, **shared)
     collector = make_collector(
         config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device,
-        seed=seed, listeners=Listeners(on_episode=on_episode, on_step=on_step),
+        seed=seed, listeners=listeners,
     )  # fmt: skip
     return Parts(envs, learner, collector, device, threads)

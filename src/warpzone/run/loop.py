@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from warpzone.collect import Listeners
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
@@ -100,8 +101,6 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         steps += 1
         in_rollout = config.collect.rollout_steps * len(parts.envs)
         run.heartbeat.advance(((steps - 1) % in_rollout + 1) / in_rollout)
-        if restarts is not None:
-            restarts.observe(columns, info)
 
     def state(with_consoles: bool) -> dict[str, Any]:
         return run_state(parts, run, progress, curriculum, meter, restarts, elapsed(), with_consoles)
@@ -112,9 +111,10 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     def save_last(between_updates: bool) -> None:
         _save_last(config, run, parts, progress, digest, state, between_updates, display)
 
+    listeners = Listeners(on_episode, on_step, restarts.observe if restarts is not None else None)
     with (
         StopFlag(display.say) as stop,
-        closing(build_parts(config, device, on_episode, on_step, display.say)) as parts,
+        closing(build_parts(config, device, listeners, display.say)) as parts,
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):

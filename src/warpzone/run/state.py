@@ -12,6 +12,7 @@ import torch
 from warpzone.collect import OverlappedCollector
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
+from warpzone.learn.streams import is_continued
 from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.curriculum import Curriculum
@@ -78,6 +79,8 @@ def restore_learning(
     fit = fit_weights(learner["policy"], parts.learner.policy.state_dict(), str(source.path))
     for line in fit.report():
         say(line)
+    if not is_continued(parts.learner.generator, learner["generator"]):
+        say("[train] the checkpoint is of another kind of device: random numbers begin anew")
     learner["policy"] = {**parts.learner.policy.state_dict(), **fit.weights}
     parts.learner.load_state_dict(learner)
     run.episodes.load_state_dict(state["episodes"])
