@@ -8,7 +8,7 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "snapshots are written as they lie in memory");
 
 constexpr u32 kMagic = 0x535A5757;  // "WWZS"
-constexpr u32 kVersion = 2, kMachineKind = 1;
+constexpr u32 kVersion = 3, kMachineKind = 1;
 
 u64 checksum(const u8* p, std::size_t n) {
     u64 h = 0xcbf29ce484222325ull;

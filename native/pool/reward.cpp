@@ -28,9 +28,12 @@ void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, 
         const bool died = end == static_cast<i32>(smb::End::Death) ||
                           end == static_cast<i32>(smb::End::TimeUp) ||
                           end == static_cast<i32>(smb::End::GameOver);
-        const float amounts[kRewardTerms] = {
-            static_cast<float>(paid), static_cast<float>(points > 0 ? points : 0), static_cast<float>(flag),
-            static_cast<float>(died), static_cast<float>(ticks < 0 ? ticks : 0)};
+        const float amounts[kRewardTerms] = {static_cast<float>(paid),
+                                             static_cast<float>(points > 0 ? points : 0),
+                                             static_cast<float>(flag),
+                                             static_cast<float>(died),
+                                             static_cast<float>(ticks < 0 ? ticks : 0),
+                                             static_cast<float>(change(kWrongTurns, i))};
         float sum = 0;
         for (int t = 0; t < kRewardTerms; ++t) {
             const float term = fresh[i] ? 0.0f : amounts[t] * rule.worth[t];

@@ -15,6 +15,7 @@ void Journey::look(const u8* ram, bool stood_only) {
     const u32 here = smb::room(ram);
     const i32 x = smb::x_pos(ram);
     x_max = std::max(x_max, x);
+    look_for_wrong_turn(ram, here, x);
     if (smb::in_warp_zone(ram) || (stood_only && !smb::stands(ram))) return;
     int i = 0;
     while (i < rooms && room[i] != here) ++i;
@@ -28,6 +29,19 @@ void Journey::look(const u8* ram, bool stood_only) {
         furthest[i] = x;
         since_progress = 0;
     }
+}
+
+void Journey::look_for_wrong_turn(const u8* ram, u32 here, i32 x) {
+    constexpr i32 kPage = 256;  // nobody walks that far in a frame
+    const i32 passed = ram[smb::at::kLoopPartsPassed], right = ram[smb::at::kLoopPartsRight];
+    const bool plays = ram[smb::at::kPlayerState] == smb::kNormal;
+    if (plays && here == last_room) {
+        const bool sent_back = x < last_x - kPage;
+        const bool passed_wrongly = passed > last_passed && right == last_right;
+        wrong_turns += sent_back || passed_wrongly;
+    }
+    last_room = plays ? here : kNowhere;
+    last_x = x, last_passed = passed, last_right = right;
 }
 
 Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config, const Resizer& resizer)
@@ -218,6 +232,7 @@ void Slot::report(i32* out, std::size_t stride) const {
     put(kStageIndex, stage_index_);
     put(kRoomsSeen, episode_.journey.rooms);
     put(kFromSnapshot, from_snapshot_);
+    put(kWrongTurns, episode_.journey.wrong_turns);
 }
 
 namespace {
@@ -226,6 +241,7 @@ constexpr u32 kSlotKind = 2;
 template <class Visitor, class Rooms, class Numbers>
 void visit_episode(Visitor& v, Rooms& j, Numbers& n) {
     v(j.room), v(j.furthest), v(j.rooms), v(j.progress), v(j.x_max), v(j.since_progress);
+    v(j.wrong_turns), v(j.last_room), v(j.last_x), v(j.last_passed), v(j.last_right);
     for (auto& x : n) v(x);
 }
 }  // namespace

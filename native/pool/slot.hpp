@@ -47,6 +47,7 @@ enum Field : int {
     kStageIndex,    ///< index of the episode's stage in the list of stages
     kRoomsSeen,     ///< different rooms entered in this episode
     kFromSnapshot,  ///< the episode began from a snapshot, not at the stage's start
+    kWrongTurns,    ///< times a maze sent the player back or counted a part as passed wrongly in this episode
     kFieldCount
 };
 inline constexpr const char* kFieldNames[kFieldCount] = {"x_pos",
@@ -72,7 +73,8 @@ inline constexpr const char* kFieldNames[kFieldCount] = {"x_pos",
                                                          "frames",
                                                          "stage_index",
                                                          "rooms_seen",
-                                                         "from_snapshot"};
+                                                         "from_snapshot",
+                                                         "wrong_turns"};
 
 struct SlotConfig {
     int frame_skip = 4, frame_stack = 4;
@@ -94,9 +96,17 @@ struct Journey {
     i32 rooms = 0;
     i32 progress = 0, x_max = 0;
     i32 since_progress = 0;  ///< decisions without any
+    i32 wrong_turns = 0;     ///< of a maze, by the game's own judgement
 
     void begin(const u8* ram);
     void look(const u8* ram, bool stood_only);
+
+    static constexpr u32 kNowhere = ~0u;
+    u32 last_room = kNowhere;  ///< at the last look; nowhere while the player was not in control
+    i32 last_x = 0, last_passed = 0, last_right = 0;
+
+  private:
+    void look_for_wrong_turn(const u8* ram, u32 here, i32 x);
 };
 
 /// One environment: a console, its episode, and the pictures the agent sees.

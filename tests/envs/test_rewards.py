@@ -16,7 +16,7 @@ from warpzone.errors import ConfigError
 
 
 def telemetry(**values: int) -> dict[str, np.ndarray]:
-    base = {"x_pos": 100, "progress": 0, "score": 0, "flag_get": 0, "time": 300}
+    base = {"x_pos": 100, "progress": 0, "score": 0, "flag_get": 0, "time": 300, "wrong_turns": 0}
     return {name: np.array([value], np.int32) for name, value in {**base, **values}.items()}
 
 
@@ -36,6 +36,7 @@ def test_each_term_pays_what_its_weight_says() -> None:
     assert reward(UNSCALED, telemetry(flag_get=1))["flag"] == 50
     assert reward(UNSCALED, telemetry(time=299))["time"] == -2
     assert reward(UNSCALED, telemetry(), died=True)["death"] == -50
+    assert reward(UNSCALED, telemetry(wrong_turns=1))["maze"] == -50
 
 
 def test_new_ground_is_paid_once_and_signed_movement_both_ways() -> None:

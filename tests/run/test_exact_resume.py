@@ -123,3 +123,19 @@ def test_a_checkpoint_of_a_gpu_goes_on_on_a_cpu(tmp_path: Path) -> None:
     assert first.progress.update == 2
     assert outcome.progress.update == 4
     assert [record["update"] for record in display.records] == [3, 4]
+
+
+def test_consoles_of_another_version_of_the_engine_are_left_behind(tmp_path: Path) -> None:
+    small_run(tmp_path, "--run-name", "a", "--total-updates", "2")
+    saved = load_checkpoint(tmp_path / "a" / "checkpoints" / "latest.pt")
+    for one in saved.state["envs"]:
+        # The bytes behind the four of the name are the version.
+        one["consoles"] = [bytes(c[:4]) + b"\x01\0\0\0" + bytes(c[8:]) for c in one["consoles"]]
+    moved = save_checkpoint(tmp_path, "moved", saved.state, saved.meta)
+    display = Quiet()
+    outcome = small_run(
+        tmp_path, "--run-name", "b", "--total-updates", "3", "--resume", str(moved), display=display
+    )
+    assert any("format version 1" in line for line in display.lines)
+    assert any("episodes begin anew" in line for line in display.lines)
+    assert outcome.progress.update == 3

@@ -16,7 +16,7 @@ from warpzone.errors import ConfigError
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-TERMS = ("distance", "score", "flag", "death", "time")
+TERMS = ("distance", "score", "flag", "death", "time", "maze")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class RewardConfig:
     """Taken once for dying."""
     reward_time_weight: float = 0.0
     """Taken per tick of the game's clock."""
+    reward_wrong_turn: float = 50.0
+    """Taken each time a maze sends the player back or counts a part of it as passed wrongly."""
     reward_scale_start: float = 0.02
     """All terms are multiplied by a scale, which begins here ..."""
     reward_scale_final: float = 0.02
@@ -52,7 +54,7 @@ class RewardConfig:
 
 
 NES_PY_REWARD = RewardConfig(
-    reward_signed_distance=True, reward_flag=0.0, reward_death=25.0, reward_time_weight=1.0,
+    reward_signed_distance=True, reward_flag=0.0, reward_death=25.0, reward_time_weight=1.0, reward_wrong_turn=0.0,
     reward_scale_start=1.0, reward_scale_final=1.0, reward_distance_cap=20.0,
 )  # fmt: skip
 """The reward of gym-super-mario-bros, summed over the frames of a decision."""
@@ -112,8 +114,11 @@ class RewardShaper:
             "flag": worth(flag, c.reward_flag),
             "death": worth(died, -c.reward_death),
             "time": worth(ticks, c.reward_time_weight),
+            "maze": worth(after["wrong_turns"] - before["wrong_turns"], -c.reward_wrong_turn),
         }
-        total = terms["distance"] + terms["score"] + terms["flag"] + terms["death"] + terms["time"]
+        total = np.zeros(len(dx), np.float32)
+        for name in TERMS:
+            total += terms[name]
         self.decisions += self.num_envs
         return total, terms
 
@@ -130,6 +135,7 @@ class RewardShaper:
             c.reward_flag * scale,
             -c.reward_death * scale,
             c.reward_time_weight * scale,
+            -c.reward_wrong_turn * scale,
         ]
         shape_rewards(
             before, after, fresh, c.reward_signed_distance, self.cap, worth, out.rows, out.total, out.dx

@@ -45,6 +45,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "reward_flag": (0.0, 1000.0),
     "reward_death": (0.0, 1000.0),
     "reward_time_weight": (0.0, 10.0),
+    "reward_wrong_turn": (0.0, 1000.0),
 }
 """What can be changed while a run goes on, and how far."""
 STAGE_MIX = "stage_mix"

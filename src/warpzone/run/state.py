@@ -103,9 +103,7 @@ def restore_play(
     state: dict[str, Any], parts: Parts, restarts: Restarts | None, say: Callable[[str], None]
 ) -> None:
     """Put the consoles back to where they were, after the collector has started."""
-    if _consoles_fit(state, parts):
-        for envs, saved in zip(parts.envs, state["envs"], strict=True):
-            envs.load_state_dict(saved)
+    if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
         parts.collector.load_state_dict(state["collector"])
         if restarts is not None and state.get("archive") is not None:
             restarts.load_play(state["archive"])
@@ -121,6 +119,17 @@ def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
     if not all(isinstance(envs, MarioVectorEnv) for envs in parts.envs):
         return False
     return [len(one["consoles"]) for one in saved] == [envs.num_envs for envs in parts.envs]
+
+
+def _consoles_restored(state: dict[str, Any], parts: Parts, say: Callable[[str], None]) -> bool:
+    """Put them back; an engine of another version refuses the first of them, and nothing has changed."""
+    try:
+        for envs, saved in zip(parts.envs, state["envs"], strict=True):
+            envs.load_state_dict(saved)
+    except CheckpointError as error:
+        say(f"[train][warn] {error}")
+        return False
+    return True
 
 
 def random_state() -> dict[str, Any]:

@@ -162,7 +162,10 @@ class Episodes:
         here = room(ram) if ram is not None else (0, 0, 0, 0)
         begun = bool(self._journey.furthest)
         counts = ram is None or counts_as_ground(ram, begun and self.view.ground == "stood")
-        self._journey.look(here, self.x_pos(self.console.info, ram), counts)
+        x = self.x_pos(self.console.info, ram)
+        self._journey.look(here, x, counts)
+        if ram is not None:
+            self._journey.look_for_wrong_turn(ram, x)
 
     def _observe(self) -> NDArray[np.uint8]:
         return np.concatenate(self._stack)
@@ -180,5 +183,6 @@ class Episodes:
             "frames": self.console.frames,
             "stage_index": self._stage_index,
             "rooms_seen": len(journey.furthest),
+            "wrong_turns": journey.wrong_turns,
         }
         return np.array([told.get(name, 0) for name in FIELDS], np.int32)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Ram = NDArray[np.uint8]
 ROOMS = 16
 _BOWSER, _FLAGPOLE = 0x2D, 0x31
+_PLAYING = 8
+_PAGE = 256
+"""Pixels. Nobody walks that far in a frame."""
 
 
 class End(IntEnum):
@@ -113,6 +116,8 @@ class Journey:
         self.progress = 0
         self.x_max = 0
         self.since_progress = 0
+        self.wrong_turns = 0
+        self._last: tuple[Sequence[int], int, int, int] | None = None
 
     def look(self, here: Sequence[int], x: int, counts: bool = True) -> None:
         self.x_max = max(self.x_max, x)
@@ -127,3 +132,12 @@ class Journey:
             self.progress += x - self.furthest[here]
             self.furthest[here] = x
             self.since_progress = 0
+
+    def look_for_wrong_turn(self, ram: Ram, x: int) -> None:
+        """Count what the game itself calls a wrong turn: being sent back, and a part passed but not rightly."""
+        here, passed, right = room(ram), int(ram[0x06DA]), int(ram[0x06D9])
+        plays = ram[0x000E] == _PLAYING
+        if plays and self._last is not None and self._last[0] == here:
+            _, last_x, last_passed, last_right = self._last
+            self.wrong_turns += x < last_x - _PAGE or (passed > last_passed and right == last_right)
+        self._last = (here, x, passed, right) if plays else None
