@@ -1,4 +1,4 @@
-"""`warpzone checkpoints list|inspect|backfill|prune`."""
+"""`warpzone checkpoints list|inspect|backfill|prune|widen`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.backfill import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
-from warpzone.run.checkpoints import checkpoint_path, load_checkpoint, prune, read_meta
-from warpzone.run.resume import best_checkpoint
+from warpzone.run.checkpoints import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
+from warpzone.run.resume import best_checkpoint, find_resume
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
+from warpzone.run.widen import widened
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,24 @@ class Prune:
     """Show what would be deleted and delete nothing."""
 
 
+@dataclass(frozen=True)
+class Widen:
+    """Give a trained agent more actions to choose from, and go on from there with `train --resume`."""
+
+    path: tyro.conf.Positional[Path]
+    """A checkpoint, or a run for its newest one."""
+    action_type: Literal["simple", "complex", "extended"]
+    """A larger set of actions, which begins with the agent's own."""
+    out: Path
+    """Where the new checkpoint goes."""
+
+
 Config = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Backfill, tyro.conf.subcommand("backfill")]
     | Annotated[Prune, tyro.conf.subcommand("prune")]
+    | Annotated[Widen, tyro.conf.subcommand("widen")]
 )
 
 
@@ -77,13 +91,15 @@ def run(argv: list[str]) -> int:
     return main(tyro.cli(Config, args=argv, prog="warpzone checkpoints"))
 
 
-def main(args: List | Inspect | Backfill | Prune) -> int:
+def main(args: List | Inspect | Backfill | Prune | Widen) -> int:
     if isinstance(args, List):
         return _list(args)
     if isinstance(args, Inspect):
         return _inspect(args)
     if isinstance(args, Backfill):
         return _backfill(args)
+    if isinstance(args, Widen):
+        return _widen(args)
     return _prune(args)
 
 
@@ -187,6 +203,21 @@ def _prune(args: Prune) -> int:
     for folder in _checkpoint_folders(args.paths):
         for path in prune(folder, args.keep, dry_run=args.dry_run):
             print(f"{'would delete' if args.dry_run else 'deleted'} {path}")
+    return EXIT_OK
+
+
+def _widen(args: Widen) -> int:
+    place = _existing_one(args.path)
+    newest = find_resume(place) if place.is_dir() else None
+    if place.is_dir() and newest is None:
+        raise CheckpointError(f"{place} has no sound checkpoint")
+    path = newest.path if newest is not None else checkpoint_path(place)
+    out = checkpoint_path(args.out)
+    if out.exists():
+        raise CheckpointError(f"{out} exists: choose another name")
+    wide = widened(load_checkpoint(path), args.action_type)
+    save_checkpoint(out.parent, out.stem, wide.state, wide.meta)
+    print(f"wrote {out}; go on with: warpzone train --resume {out} --action-type {args.action_type}")
     return EXIT_OK
 
 
