@@ -6,7 +6,9 @@
 The default CPU training on 1-1 runs as one process and `warpzone watch` as another, as a user has them. A viewer is a
 process that does what a tab does: it follows the run's news and the agent at play. Every window with viewers is
 compared with the windows without any before and behind it; the median of these ratios of decisions per second is
-printed with its quartiles and standard error. Exits with 1 if a viewer saw nothing, or if a median cost is 3 % or more.
+printed with its quartiles and standard error. Viewers of a real page are on machines of their own; here they share the
+training's cores, so the processor time of the page and of the viewers is printed as well. Exits with 1 if a viewer saw
+nothing, or if one viewer, a killed viewer or the page's work for a second viewer costs 3 % or more.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import tyro
 from numpy.typing import NDArray
 
@@ -60,6 +63,10 @@ class Window:
     kind: str
     began: float
     ended: float
+    page_s: float
+    """Processor time of the page in it."""
+    viewers_s: float
+    """The same of all viewers together."""
 
     def rate(self, times: Numbers, steps: Numbers) -> float:
         """Decisions per second, between records too."""
@@ -76,6 +83,9 @@ class Viewer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
 
+    def processor_s(self) -> float:
+        return processor_s(self._process)
+
     def wait_until_it_sees(self) -> None:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "sees\n":
@@ -91,6 +101,12 @@ class Viewer:
         """As if the browser had been killed: no farewell on the sockets."""
         self._process.kill()
         self._process.communicate()
+
+
+def processor_s(process: subprocess.Popen[Any]) -> float:
+    """Seconds of processor time that a process has used so far."""
+    used = psutil.Process(process.pid).cpu_times()
+    return float(used.user + used.system)
 
 
 def view(address: str) -> None:
@@ -128,31 +144,34 @@ def wait_for(path: Path, training: subprocess.Popen[Any]) -> None:
         time.sleep(0.2)
 
 
-def measure(config: Config, address: str) -> tuple[list[Window], int, int]:
+def measure(config: Config, address: str, page: subprocess.Popen[Any]) -> tuple[list[Window], int, int]:
     """The windows, beginning and ending with one without viewers; the news and pictures that viewers got."""
     windows: list[Window] = []
     news = pictures = 0
 
-    def window(kind: str) -> None:
+    def window(kind: str, viewers: list[Viewer]) -> None:
         time.sleep(config.settle_s)
+        page_s, viewers_s = processor_s(page), sum(viewer.processor_s() for viewer in viewers)
         began = time.time()
         time.sleep(config.window_s)
-        windows.append(Window(kind, began, time.time()))
+        page_s = processor_s(page) - page_s
+        viewers_s = sum(viewer.processor_s() for viewer in viewers) - viewers_s
+        windows.append(Window(kind, began, time.time(), page_s, viewers_s))
 
     for number in range(config.rounds):
         # Another order in every round, so that no kind always comes behind the same one.
         for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
-            window("")
+            window("", [])
             viewers = [Viewer(address) for _ in range(2 if kind == "two viewers" else 1)]
             for viewer in viewers:
                 viewer.wait_until_it_sees()
             if kind == "a killed viewer":
                 viewers.pop().kill()
-            window(kind)
+            window(kind, viewers)
             for viewer in viewers:
                 got = viewer.leave()
                 news, pictures = news + got[0], pictures + got[1]
-    window("")
+    window("", [])
     return windows, news, pictures
 
 
@@ -179,8 +198,29 @@ def report(windows: list[Window], times: Numbers, steps: Numbers) -> float:
             f"{kind}: {middle:.3f} of that speed (quartiles {low:.3f} to {high:.3f}, "
             f"standard error {error}, {len(ratios)} windows)"
         )
-        worst = max(worst, 1 - middle)
+        if kind != "two viewers":
+            worst = max(worst, 1 - middle)
     return worst
+
+
+def report_processor_time(windows: list[Window]) -> float:
+    """Print whose work it is; what the page does for a second viewer, as a share of the machine."""
+
+    def shares(kind: str) -> tuple[float, float]:
+        """Of a core: the page's and the viewers'."""
+        mine = [w for w in windows if w.kind == kind]
+        page = statistics.median(w.page_s / (w.ended - w.began) for w in mine)
+        viewers = statistics.median(w.viewers_s / (w.ended - w.began) for w in mine)
+        print(f"{kind or 'no viewer'}: the page takes {page:.1%} of a core, viewers {viewers:.1%}")
+        return page, viewers
+
+    shares("")
+    one, _ = shares("one viewer")
+    two, _ = shares("two viewers")
+    shares("a killed viewer")
+    second = (two - one) / (os.cpu_count() or 1)
+    print(f"a second viewer costs the page {second:.2%} of the machine")
+    return second
 
 
 def main(config: Config) -> int:
@@ -204,7 +244,7 @@ def main(config: Config) -> int:
             first.wait_until_it_sees()
             first.leave()
             time.sleep(config.warmup_s)
-            windows, news, pictures = measure(config, address)
+            windows, news, pictures = measure(config, address, page)
             if training.poll() is not None:
                 raise RuntimeError("the training ended before the measurement did")
         finally:
@@ -214,7 +254,7 @@ def main(config: Config) -> int:
         records = read_metrics(Path(folder) / "cost")
     times = np.array([record["timestamp"] for record in records])
     steps = np.array([record["global_step"] for record in records])
-    worst = report(windows, times, steps)
+    worst = max(report(windows, times, steps), report_processor_time(windows))
     print(
         f"viewers got {news} messages of news and {pictures} pictures; load average "
         f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

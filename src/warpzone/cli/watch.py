@@ -137,6 +137,8 @@ def serve_app(app: Any, listening: socket.socket) -> None:
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False,
         ws_max_size=MOST_FRAME_BYTES, ws_max_queue=8, timeout_graceful_shutdown=1, lifespan="off",
+        # Pictures are compressed already; to compress again would cost for every viewer anew.
+        ws_per_message_deflate=False,
     )  # fmt: skip
     with suppress(KeyboardInterrupt):
         uvicorn.Server(settings).run(sockets=[listening])
