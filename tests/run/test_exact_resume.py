@@ -9,22 +9,9 @@ import torch
 
 from warpzone.run.checkpoints import load_checkpoint, save_checkpoint
 
-from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
+from .small_runs import Quiet, differences, lasting_state, measured, small_run
 
 REPLAY = ("--per", "--per-checkpoint", "--per-capacity", "512", "--per-batch-size", "32")
-ARCHIVE = (
-    "--seed",
-    "1",
-    "--archive",
-    "--archive-patience",
-    "0",
-    "--archive-share",
-    "0.9",
-    "--rollout-steps",
-    "64",
-    "--step-limit",
-    "70",
-)
 KINDS: dict[str, tuple[str, ...]] = {
     "native": ("--learner", "native"),
     "torch": ("--learner", "torch"),
@@ -39,8 +26,6 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("--stages", "1-1,1-2,4-1", "--normalise-values", "--normalise-rewards", "--curriculum", "progress"),
         *("--adaptive-entropy", "--adaptive-lr", "--adaptive-window", "2", "--adaptive-cooldown", "1"),
     ),
-    "archive": (*ARCHIVE, "--stages", "1-1,1-2"),
-    "archive, double-buffered": (*ARCHIVE, "--double-buffer"),
     "annealed rewards, sticky buttons": (
         *("--reward-scale-final", "0.2", "--reward-scale-anneal-steps", "500", "--sticky", "0.25"),
         *("--reward-score-weight", "0.1", "--max-pool", "--step-limit", "20"),
@@ -61,14 +46,6 @@ def test_stopping_and_resuming_changes_nothing(kind: str, tmp_path: Path) -> Non
     assert [record["update"] for record in measured(whole)] == [2, 4, 6]
     assert measured(resumed) == measured(whole)
     assert differences(lasting_state(resumed), lasting_state(whole)) == []
-
-
-def test_a_run_with_an_archive_is_stopped_while_restarts_are_under_way(tmp_path: Path) -> None:
-    small_run(tmp_path, "--run-name", "a", "--total-updates", "3", "--deterministic", *KINDS["archive"])
-    play = saved_state(tmp_path / "a")["archive"]["play"]
-    assert play["started"]
-    assert play["queued"]
-    assert play["waiting"]
 
 
 @pytest.mark.parametrize("learner", ["native", "torch"])

@@ -35,7 +35,6 @@ env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation
 ADDED = """
 clear_rate clear_rate_mean time_to_first_flag policy_lag collect_share learn_share
 approx_kl clip_fraction explained_variance
-archive_cells archive_snapshots archive_mb archive_share archive_frontier
 """
 
 

@@ -25,8 +25,6 @@ class Listeners:
     """Called with the record of every finished episode."""
     on_step: OnStep | None = None
     """Called after every step with the lane's columns and the environments' info, while the next one is under way."""
-    on_rest: OnStep | None = None
-    """The same before the next actions are chosen, while these environments rest. They wait for it: keep it short."""
 
 
 class Lane:
@@ -118,8 +116,6 @@ class Lane:
             self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
             self._keep(t + 1, info)
             self._upload_context(t + 1)
-        if self.listeners.on_rest is not None:
-            self.listeners.on_rest(self.columns, info)
 
     def tell(self) -> None:
         """Tell the listeners what was received last. Nothing waits for this once the next actions are sent."""

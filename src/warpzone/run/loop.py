@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from warpzone.collect import Listeners
-from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
 from warpzone.run.build import Parts, build_parts, rom_digest
@@ -24,7 +23,6 @@ from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.recording import FilmStopped, record_episode
-from warpzone.run.restarts import Restarts
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
 from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
@@ -74,11 +72,6 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
-    restarts = None
-    if config.archive.archive:
-        restarts = Restarts(
-            config.archive, stages, config.collect.num_envs, curriculum.weights, config.run.seed
-        )
     began = time.monotonic()
     reason, confirmed, steps = "", {}, 0
 
@@ -103,7 +96,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         run.heartbeat.advance(((steps - 1) % in_rollout + 1) / in_rollout)
 
     def state(with_consoles: bool) -> dict[str, Any]:
-        return run_state(parts, run, progress, curriculum, meter, restarts, elapsed(), with_consoles)
+        return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
 
     def save_now() -> None:
         save_last(between_updates=True)
@@ -111,22 +104,19 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     def save_last(between_updates: bool) -> None:
         _save_last(config, run, parts, progress, digest, state, between_updates, display)
 
-    listeners = Listeners(on_episode, on_step, restarts.observe if restarts is not None else None)
     with (
         StopFlag(display.say) as stop,
-        closing(build_parts(config, device, listeners, display.say)) as parts,
+        closing(build_parts(config, device, Listeners(on_episode, on_step), display.say)) as parts,
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):
-        if restarts is not None:
-            restarts.attach([envs for envs in parts.envs if isinstance(envs, MarioVectorEnv)])
         saved = saved_run(source) if source is not None else None
         if source is not None and saved is not None:
             display.say(str(source))
-            restore_learning(saved, source, parts, run, progress, curriculum, meter, restarts, display.say)
+            restore_learning(saved, source, parts, run, progress, curriculum, meter, display.say)
         parts.collector.start()
         if saved is not None:
-            restore_play(saved, parts, restarts, display.say)
+            restore_play(saved, parts, display.say)
         clock = _Clock(progress)
         steered = Steered(parts, curriculum, stop, run.heartbeat, save_now, display.say)
         with closing(Control(run.path, steered)) as control, _saved_however_it_ends(save_last, display):
@@ -152,7 +142,6 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                         **learned, **meter.read(), **run.episodes.summary(), **run.resources.latest(), **clock.read(),
                         "update": progress.update, "global_step": progress.global_step,
                         "model_compiled": config.learn.compile and device.type == "cuda", "elapsed_s": elapsed(),
-                        **(restarts.metrics() if restarts is not None else {}),
                     }  # fmt: skip
                     display.update(run.metrics.write(record))
                 if run.checkpoints.due(progress.update):

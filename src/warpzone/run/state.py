@@ -17,7 +17,6 @@ from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.curriculum import Curriculum
 from warpzone.run.meters import EnvironmentMeter
-from warpzone.run.restarts import Restarts
 from warpzone.run.resume import ResumeSource, fit_weights
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def run_state(
     progress: Progress,
     curriculum: Curriculum,
     meter: EnvironmentMeter,
-    restarts: Restarts | None,
     elapsed_s: float,
     with_consoles: bool,
 ) -> dict[str, Any]:
@@ -44,7 +42,6 @@ def run_state(
         "episodes": run.episodes.state_dict(),
         "curriculum": curriculum.state_dict(),
         "meter": meter.state_dict(),
-        "archive": restarts.state_dict(with_consoles) if restarts is not None else None,
         "progress": {
             "update": progress.update,
             "global_step": progress.global_step,
@@ -71,7 +68,6 @@ def restore_learning(
     progress: Progress,
     curriculum: Curriculum,
     meter: EnvironmentMeter,
-    restarts: Restarts | None,
     say: Callable[[str], None],
 ) -> None:
     """Load what was learned and counted, before the collector starts: its first actions are of these weights."""
@@ -89,8 +85,6 @@ def restore_learning(
         parts.set_stage_weights(curriculum.weights())
     if "meter" in state:
         meter.load_state_dict(state["meter"])
-    if restarts is not None and state.get("archive") is not None:
-        restarts.load_state_dict(state["archive"])
     decisions = sum(saved["decisions"] for saved in state["rewards"])
     for envs in parts.envs:
         envs.rewards.load_state_dict({"decisions": decisions // len(parts.envs)})
@@ -99,14 +93,10 @@ def restore_learning(
     progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
 
 
-def restore_play(
-    state: dict[str, Any], parts: Parts, restarts: Restarts | None, say: Callable[[str], None]
-) -> None:
+def restore_play(state: dict[str, Any], parts: Parts, say: Callable[[str], None]) -> None:
     """Put the consoles back to where they were, after the collector has started."""
     if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
         parts.collector.load_state_dict(state["collector"])
-        if restarts is not None and state.get("archive") is not None:
-            restarts.load_play(state["archive"])
     else:
         say("[train] the consoles were not saved or do not fit: episodes begin anew")
     restore_random_state(state["random"])

@@ -72,13 +72,6 @@ _GROUPS: dict[str, dict[str, Kind]] = {
         "clip_fraction": "float",
         "explained_variance": "float",
     },
-    "archive": {
-        "archive_cells": "int",
-        "archive_snapshots": "int",
-        "archive_mb": "float",
-        "archive_share": "float",
-        "archive_frontier": "object",
-    },
 }
 
 KINDS: dict[str, Kind] = {name: kind for fields in _GROUPS.values() for name, kind in fields.items()}
