@@ -114,6 +114,11 @@ def test_the_page_follows_the_training_and_fits_the_screen(browser: Any, page: s
     # The board fills for the stages that were played, and only for those.
     wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".tile.seen")) == 2)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".tile")) == 32
+    # Two stages drawn evenly: their bars are as long as can be, all others have none.
+    drawn = "return [...document.querySelectorAll('.tile')].filter((t) => t.title.includes('50 %')).length"
+    assert browser.execute_script(drawn) == 2
+    bars = "return [...document.querySelectorAll('.tile i')].filter((b) => b.offsetWidth > 0).length"
+    assert browser.execute_script(bars) == 2
     # The agent plays, and what it thinks stands beside the picture.
     pictures = browser.find_element(By.ID, "screen")
     wait(lambda: int(pictures.get_attribute("data-pictures") or 0) > 10)

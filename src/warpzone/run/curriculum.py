@@ -73,6 +73,12 @@ class Curriculum:
         mixed: NDArray[np.float64] = FLOOR * uniform + (1.0 - FLOOR) * score / score.sum()
         return mixed
 
+    def shares(self) -> dict[str, float]:
+        """The same by name, for people to look at."""
+        return {
+            name: round(share, 4) for name, share in zip(self.stages, self.weights().tolist(), strict=True)
+        }
+
     def state_dict(self) -> dict[str, Any]:
         return {
             "stages": list(self.stages),

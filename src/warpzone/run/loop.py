@@ -141,6 +141,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                     record = {
                         **learned, **meter.read(), **run.episodes.summary(), **run.resources.latest(), **clock.read(),
                         "update": progress.update, "global_step": progress.global_step,
+                        "stage_share": curriculum.shares(),
                         "model_compiled": config.learn.compile and device.type == "cuda", "elapsed_s": elapsed(),
                     }  # fmt: skip
                     display.update(run.metrics.write(record))

@@ -167,12 +167,13 @@ class RunReader:
     def status(self) -> dict[str, Any]:
         """How the run is, now."""
         beat = self._heartbeat()
-        last = {name: value for name, value in self.last.items() if name != "clear_rate"}
+        last = {name: value for name, value in self.last.items() if name not in ("clear_rate", "stage_share")}
         return {
             "name": self.folder.name,
             "state": run_state(beat, bool(self.records)),
             "last": {name: _short(value) for name, value in last.items()},
             "clear_rate": _short(self.last.get("clear_rate") or {}),
+            "stage_share": _short(self.last.get("stage_share") or {}),
             "heartbeat": {name: _short(value) for name, value in beat.items()},
             "control": json_file(self.folder / "control_state.json"),
             "checkpoint": self._checkpoint(),

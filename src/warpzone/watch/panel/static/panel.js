@@ -76,23 +76,26 @@ const showStatus = (status) => {
     ["stagnating", last.stagnation_envs === undefined ? null : `${last.stagnation_envs} environments`],
     ["checkpoint", status.checkpoint.global_update ? `update ${status.checkpoint.global_update}` : "none yet"],
   ]);
-  showBoard(status.clear_rate);
+  showBoard(status.clear_rate, status.stage_share);
   showControls(control ?? {});
 };
 
 const board = new Map(STAGES.map((stage) => {
   const tile = make("div", "", "tile");
   tile.dataset.stage = stage;
-  tile.append(make("b", stage), make("span", "–"));
+  tile.append(make("b", stage), make("span", "–"), make("i"));
   $("board").append(tile);
   return [stage, tile];
 }));
-const showBoard = (rates) => {
+const showBoard = (rates, shares) => {
+  const largest = Math.max(...Object.values(shares), 1e-9);
   for (const [stage, tile] of board) {
     const rate = rates[stage];
     const seen = rate !== undefined && rate !== null;
     tile.classList.toggle("seen", seen);
-    tile.lastChild.textContent = seen ? percent(rate) : "–";
+    tile.children[1].textContent = seen ? percent(rate) : "–";
+    tile.title = shares[stage] === undefined ? "" : `${stage} is drawn for ${percent(shares[stage])} of the episodes`;
+    tile.children[2].style.width = `${100 * (shares[stage] ?? 0) / largest}%`;
     tile.style.background = seen ? `hsl(${2 + 128 * rate} ${60 - 5 * rate}% ${38 - 4 * rate}%)` : "";
   }
 };
