@@ -250,14 +250,16 @@ CPU = TrainConfig(
         observation="red",
         crop_hud=True,
         noop_max=30,
+        ground="stood",
         stall_limit=300,
         action_type="simple",
     ),
     model=ModelConfig(encoder="tiny", hidden=128),
     learn=LearnConfig(
+        gamma=0.97,
         learning_rate=1e-3,
         lr_final_fraction=0.1,
-        anneal_updates=440,
+        anneal_updates=600,
         minibatch_size=256,
         epochs=4,
         gae_lambda=0.95,
@@ -266,7 +268,9 @@ CPU = TrainConfig(
     ),
     collect=CollectConfig(num_envs=64, rollout_steps=32),
 )
-"""Two cores and a tiny network at low resolution: what clears 1-1 in minutes on a laptop."""
+"""Two cores and a tiny network at low resolution: what clears 1-1 in minutes on a laptop.
+
+It looks thirty decisions ahead. Ten are as good on 1-1, but never get past the trees of 1-3."""
 
 GPU = TrainConfig(
     run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
