@@ -6,7 +6,15 @@
 namespace wz {
 
 /// The terms of a reward, in the order of their rows.
-enum RewardTerm : int { kDistanceTerm, kScoreTerm, kFlagTerm, kDeathTerm, kTimeTerm, kMazeTerm, kRewardTerms };
+enum RewardTerm : int {
+    kDistanceTerm,
+    kScoreTerm,
+    kFlagTerm,
+    kDeathTerm,
+    kTimeTerm,
+    kMazeTerm,
+    kRewardTerms
+};
 
 /// What the terms are worth, scale included. The reference is RewardShaper in Python: same sums, same
 /// rounding.
