@@ -118,6 +118,25 @@ def test_export_writes_every_record_as_a_table(folder: Path) -> None:
         assert [row["global_step"] for row in csv.DictReader(file)] == ["128", "256"]
 
 
+def test_export_gives_the_agent_away_as_a_file_that_plays(folder: Path) -> None:
+    assert (
+        warpzone(
+            folder, "export", "mario", "--format", "safetensors", "--out", "given/agent.safetensors"
+        ).code
+        == 0
+    )
+    card = json.loads((folder / "given" / "agent.json").read_text())
+    assert card["name"] == "mario"
+    played = warpzone(
+        folder, "eval", "--checkpoint", "given/agent.safetensors", "--episodes", "2", "--mode", "greedy"
+    )
+    assert played.code == 0
+    assert "greedy" in played.out
+    refused = warpzone(folder, "export", "mario", "--format", "safetensors", "--out", "agent.bin")
+    assert refused.code == 2
+    assert "does not end in .safetensors" in refused.err
+
+
 def test_checkpoints_are_listed_and_described(folder: Path) -> None:
     listed = warpzone(folder, "checkpoints", "list")
     assert listed.code == 0

@@ -1,16 +1,20 @@
-"""`warpzone export RUN`: the metrics of a run as one table."""
+"""`warpzone export RUN`: the metrics of a run as one table, or its agent as one small file."""
 
 from __future__ import annotations
 
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
+from safetensors import SafetensorError
 
 from warpzone.errors import ConfigError
+from warpzone.run.checkpoints import load_checkpoint
+from warpzone.run.resume import best_checkpoint
 from warpzone.run.stopping import EXIT_OK
+from warpzone.run.weights_file import SUFFIX, save_weights
 from warpzone.watch.durable import write_durably
 from warpzone.watch.metrics import METRICS_FILE, read_metrics
 from warpzone.watch.tables import write_csv, write_parquet
@@ -18,14 +22,15 @@ from warpzone.watch.tables import write_csv, write_parquet
 
 @dataclass(frozen=True)
 class Config:
-    """Write the whole history of a run's metrics, rotated files included, as Parquet or CSV."""
+    """Write the whole history of a run's metrics, rotated files included, as Parquet or CSV; or the agent of its best
+    checkpoint as safetensors with a card beside it, for `eval`, `record` and others to use."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder, or its name below --runs-dir."""
-    format: Literal["parquet", "csv"] = "parquet"
+    format: Literal["parquet", "csv", "safetensors"] = "parquet"
     """Kind of file to write."""
     out: Path | None = None
-    """File to write; by default `metrics/history.<format>` in the run's folder."""
+    """File to write; by default `metrics/history.<format>` or `agent.safetensors` in the run's folder."""
     runs_dir: Path = Path("runs")
     """Where runs are, for a run given by its name."""
     dry_run: bool = False
@@ -39,6 +44,8 @@ def run(argv: list[str]) -> int:
 
 def main(args: Config) -> int:
     folder = run_folder(args.run, args.runs_dir)
+    if args.format == "safetensors":
+        return _export_agent(args, folder)
     records = read_metrics(folder)
     if not records:
         raise ConfigError(f"{folder / METRICS_FILE} has no records; choose a run that has logged something")
@@ -57,6 +64,23 @@ def main(args: Config) -> int:
     except OSError as error:
         raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
     print(f"wrote {len(records)} records to {out}")
+    return EXIT_OK
+
+
+def _export_agent(args: Config, folder: Path) -> int:
+    out = args.out or folder / f"agent{SUFFIX}"
+    if out.suffix != SUFFIX:
+        raise ConfigError(f"{out} does not end in {SUFFIX}: choose another --out")
+    best = best_checkpoint(folder)
+    if args.dry_run:
+        print(f"would write the agent of {best} to {out}")
+        return EXIT_OK
+    checkpoint: Any = load_checkpoint(best)
+    try:
+        save_weights(out, checkpoint.state["learner"]["policy"], checkpoint.meta, {"name": folder.name})
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"cannot write {out} ({error}); choose another --out") from error
+    print(f"wrote the agent of {best} to {out}; try: warpzone eval --checkpoint {out}")
     return EXIT_OK
 
 
