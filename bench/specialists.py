@@ -5,7 +5,8 @@
 
 What stands behind `--` goes to `warpzone train`. A stage is trained until its last episodes and fresh ones clear at
 `--until`, or until its time is over; then 100 fresh sampled episodes count. Each result is written at once, so that the
-same command goes on where it was stopped. The table is printed and kept as Markdown beside the results.
+same command goes on where it was stopped; with more minutes it goes on with the stages that are not yet at the goal.
+The table is printed and kept as Markdown beside the results.
 """
 
 from __future__ import annotations
@@ -46,11 +47,14 @@ class Config:
 
 
 def specialist(config: Config, stage: str, flags: list[str]) -> dict[str, Any]:
-    """Train and evaluate one stage, unless its result is there already."""
+    """Train and evaluate one stage, unless that is done already."""
     result = config.out / f"{stage}.json"
+    before_s = 0.0
     if result.exists():
         known: dict[str, Any] = json.loads(result.read_text())
-        return known
+        if known["clear_rate"] >= GOAL or known["training_s"] >= 60 * config.minutes - 5:
+            return known
+        before_s = known["wall_s"]
     name = f"stage-{stage}"
     limits = ["--until-clear-rate", str(config.until), "--time-limit", str(config.minutes)]
     quiet = ["--plain", "--no-record-video", "--no-enable-tensorboard", "--no-checkpoint-envs"]
@@ -75,7 +79,7 @@ def specialist(config: Config, stage: str, flags: list[str]) -> dict[str, Any]:
         "ends": played["ends"],
         "decisions": last["global_step"],
         "training_s": last["elapsed_s"],
-        "wall_s": took_s,
+        "wall_s": before_s + took_s,
     }
     result.write_text(json.dumps(found, indent=2) + "\n")
     return found

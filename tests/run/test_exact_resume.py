@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpzone.run.build import rom_digest
 from warpzone.run.checkpoints import load_checkpoint, save_checkpoint
+from warpzone.run.config import CPU
+from warpzone.run.explore import find_trail
+from warpzone.run.trails import save_trail
 
-from .small_runs import Quiet, differences, lasting_state, measured, small_run
+from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
 
 REPLAY = ("--per", "--per-checkpoint", "--per-capacity", "512", "--per-batch-size", "32")
 KINDS: dict[str, tuple[str, ...]] = {
@@ -31,6 +35,34 @@ KINDS: dict[str, tuple[str, ...]] = {
         *("--reward-score-weight", "0.1", "--max-pool", "--step-limit", "20"),
     ),
 }
+
+
+@pytest.mark.parametrize("buffers", ["--no-double-buffer", "--double-buffer"])
+def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(buffers: str, tmp_path: Path) -> None:
+    trail = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3)
+    assert trail is not None
+    save_trail(trail, tmp_path / "trails")
+    flags = (
+        *(
+            "--deterministic",
+            "--step-limit",
+            "20",
+            "--rollout-steps",
+            "32",
+            "--action-type",
+            "complex",
+            buffers,
+        ),
+        *("--trails", str(tmp_path / "trails"), "--trail-share", "0.9"),
+    )
+    small_run(tmp_path, "--run-name", "whole", "--total-updates", "6", *flags)
+    small_run(tmp_path, "--run-name", "halves", "--total-updates", "3", *flags)
+    halfway = saved_state(tmp_path / "halves")["backward"]
+    assert halfway["queued"]
+    assert halfway["began"]
+    small_run(tmp_path, "--run-name", "halves", "--total-updates", "6", *flags)
+    assert measured(tmp_path / "halves") == measured(tmp_path / "whole")
+    assert differences(lasting_state(tmp_path / "halves"), lasting_state(tmp_path / "whole")) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ from warpzone.errors import Error
 EXIT_BAD_INPUT = 2
 COMMANDS = {
     "train": "train an agent",
+    "explore": "find a way through stages by random play, to learn backwards from",
     "eval": "measure how well an agent plays",
     "record": "film an agent, or a replay of yours",
     "watch": "follow runs live in the browser",

@@ -7,7 +7,7 @@ import contextlib
 import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -271,7 +271,12 @@ class MarioVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], 
 
     def restore(self, index: int, blob: bytes) -> None:
         """Go back to a snapshot of this or another environment with the same ROM and view."""
-        self._engine().restore(int(index), bytes(blob))
+        self.restore_many({index: blob})
+
+    def restore_many(self, blobs: Mapping[int, bytes]) -> None:
+        """The same for several environments: index to snapshot."""
+        for index, blob in blobs.items():
+            self._engine().restore(int(index), bytes(blob))
         self._reread()
 
     def observe(self, index: int) -> NDArray[np.uint8]:

@@ -22,6 +22,7 @@ from warpzone.learn.native import why_not_native
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
+from warpzone.run.backward import TrailConfig
 from warpzone.run.checkpoints import CheckpointPolicy
 
 Preset = Literal["auto", "cpu", "gpu"]
@@ -192,6 +193,7 @@ class TrainConfig:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
     collect: CollectConfig = field(default_factory=CollectConfig)
+    trail: TrailConfig = field(default_factory=TrailConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
     checkpoint: CheckpointPolicy = field(default_factory=CheckpointPolicy)
 
@@ -207,6 +209,8 @@ class TrainConfig:
                 raise ConfigError(reason)
         if self.collect.overlap_collect and self.run.deterministic:
             raise ConfigError("--overlap-collect depends on timing: leave it or --deterministic out.")
+        if self.trail.trails and self.backend.backend != "native":
+            raise ConfigError("--trails needs snapshots, which only the native backend has.")
         forward = self.script.forward_action_id
         if forward is not None and not 0 <= forward < self.view.num_actions:
             names = ", ".join(f"{i} {name}" for i, name in enumerate(action_names(self.view.action_type)))

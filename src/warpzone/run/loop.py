@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from warpzone.collect import Listeners
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.run.agent import Agent
+from warpzone.run.backward import Backward
 from warpzone.run.build import Parts, build_parts, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.control import Control, Steered
@@ -28,6 +30,7 @@ from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
 from warpzone.run.state import restore_learning, restore_play, run_state, saved_run
 from warpzone.run.stopping import StopFlag
+from warpzone.run.trails import load_ways
 
 CONFIRMATION_SLACK = 0.02
 """Fresh episodes may clear this much less often than asked: 256 of them scatter by about 1.5 %."""
@@ -72,6 +75,8 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
+    ways = load_ways(config.trail.trails, stages, config.view, digest, config.stage.rom or None)
+    backward = Backward(ways, stages, config.trail.trail_share, curriculum.weights, config.run.seed)
     began = time.monotonic()
     reason, confirmed, steps = "", {}, 0
 
@@ -91,12 +96,13 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     def on_step(columns: slice, info: Any) -> None:
         nonlocal steps
         meter.observe(columns, info, parts.envs[0].rewards.scale())
+        backward.observe(columns, info)
         steps += 1
         in_rollout = config.collect.rollout_steps * len(parts.envs)
         run.heartbeat.advance(((steps - 1) % in_rollout + 1) / in_rollout)
 
     def state(with_consoles: bool) -> dict[str, Any]:
-        return run_state(parts, run, progress, curriculum, meter, elapsed(), with_consoles)
+        return run_state(parts, run, progress, curriculum, backward, meter, elapsed(), with_consoles)
 
     def save_now() -> None:
         save_last(between_updates=True)
@@ -110,13 +116,14 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):
+        backward.attach([envs for envs in parts.envs if isinstance(envs, MarioVectorEnv)])
         saved = saved_run(source) if source is not None else None
         if source is not None and saved is not None:
             display.say(str(source))
-            restore_learning(saved, source, parts, run, progress, curriculum, meter, display.say)
+            restore_learning(saved, source, parts, run, progress, curriculum, backward, meter, display.say)
         parts.collector.start()
         if saved is not None:
-            restore_play(saved, parts, display.say)
+            restore_play(saved, parts, backward, display.say)
         clock = _Clock(progress)
         steered = Steered(parts, curriculum, stop, run.heartbeat, save_now, display.say)
         with closing(Control(run.path, steered)) as control, _saved_however_it_ends(save_last, display):
@@ -141,7 +148,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
                     record = {
                         **learned, **meter.read(), **run.episodes.summary(), **run.resources.latest(), **clock.read(),
                         "update": progress.update, "global_step": progress.global_step,
-                        "stage_share": curriculum.shares(),
+                        "stage_share": curriculum.shares(), **backward.metrics(),
                         "model_compiled": config.learn.compile and device.type == "cuda", "elapsed_s": elapsed(),
                     }  # fmt: skip
                     display.update(run.metrics.write(record))

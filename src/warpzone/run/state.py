@@ -13,6 +13,7 @@ from warpzone.collect import OverlappedCollector
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.learn.streams import is_continued
+from warpzone.run.backward import Backward
 from warpzone.run.build import Parts
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.curriculum import Curriculum
@@ -29,6 +30,7 @@ def run_state(
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
+    backward: Backward,
     meter: EnvironmentMeter,
     elapsed_s: float,
     with_consoles: bool,
@@ -41,6 +43,7 @@ def run_state(
         "rewards": [envs.rewards.state_dict() for envs in parts.envs],
         "episodes": run.episodes.state_dict(),
         "curriculum": curriculum.state_dict(),
+        "backward": backward.state_dict(),
         "meter": meter.state_dict(),
         "progress": {
             "update": progress.update,
@@ -67,6 +70,7 @@ def restore_learning(
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
+    backward: Backward,
     meter: EnvironmentMeter,
     say: Callable[[str], None],
 ) -> None:
@@ -83,6 +87,8 @@ def restore_learning(
     curriculum.load_state_dict(state["curriculum"])
     if curriculum.adapts:
         parts.set_stage_weights(curriculum.weights())
+    if "backward" in state:
+        backward.load_state_dict(state["backward"])
     if "meter" in state:
         meter.load_state_dict(state["meter"])
     decisions = sum(saved["decisions"] for saved in state["rewards"])
@@ -93,10 +99,12 @@ def restore_learning(
     progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
 
 
-def restore_play(state: dict[str, Any], parts: Parts, say: Callable[[str], None]) -> None:
+def restore_play(state: dict[str, Any], parts: Parts, backward: Backward, say: Callable[[str], None]) -> None:
     """Put the consoles back to where they were, after the collector has started."""
     if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
         parts.collector.load_state_dict(state["collector"])
+        if "backward" in state:
+            backward.load_play(state["backward"])
     else:
         say("[train] the consoles were not saved or do not fit: episodes begin anew")
     restore_random_state(state["random"])

@@ -72,7 +72,7 @@ _GROUPS: dict[str, dict[str, Kind]] = {
         "clip_fraction": "float",
         "explained_variance": "float",
     },
-    "curriculum": {"stage_share": "object"},
+    "curriculum": {"stage_share": "object", "trail_share": "float", "trail_cleared": "object"},
 }
 
 KINDS: dict[str, Kind] = {name: kind for fields in _GROUPS.values() for name, kind in fields.items()}

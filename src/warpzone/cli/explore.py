@@ -1,0 +1,93 @@
+"""`warpzone explore`: find a way through stages by random play, for `warpzone train --trails`."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpzone.cli.flags import parse
+from warpzone.engine.rom import rom as find_rom
+from warpzone.envs.stages import parse_stages
+from warpzone.errors import ConfigError
+from warpzone.run.build import cores
+from warpzone.run.explore import Explored, find_trail
+from warpzone.run.stopping import StopFlag
+from warpzone.run.trails import Trail, load_trail, save_trail
+
+SAY_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class ExploreConfig:
+    """Find a way through each stage by random play that goes on from the places it has been to.
+
+    `warpzone train --trails` then begins episodes along these ways, near the end at first and moving back to the start.
+    """
+
+    stages: str = "1-1"
+    """'all', a world such as '3', or '1-1,4-4'."""
+    out: Path = Path("trails")
+    """Folder for the trails, one STAGE.json each. Stages that have one there are left as they are."""
+    minutes: float = 5.0
+    """Most time for each stage."""
+    seed: int = 0
+    """Of the random play."""
+    threads: int = 0
+    """Stages explored at the same time; 0: one for each core."""
+    frame_skip: int = 4
+    """Frames that each action is held; as in the training that will use the trails."""
+    rom: str = ""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
+
+
+def run(argv: list[str]) -> int:
+    """Explore; 1 if a stage has no trail in the end."""
+    config = parse(ExploreConfig(), argv, "warpzone explore", ExploreConfig.__doc__ or "")
+    if config.minutes <= 0 or config.threads < 0:
+        raise ConfigError("--minutes must be more than 0, and --threads can't be negative.")
+    stages = parse_stages(config.stages)
+    digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
+    with StopFlag(print) as stop, ThreadPoolExecutor(config.threads or cores()) as pool:
+
+        def one(stage: str) -> Trail | None:
+            if known := load_trail(config.out, stage):
+                return known
+            if stop:
+                return None
+            said = time.monotonic()
+
+            def progress(so_far: Explored) -> None:
+                nonlocal said
+                if time.monotonic() - said > SAY_EVERY_S:
+                    said = time.monotonic()
+                    print(
+                        f"[explore] {stage}: {so_far.seconds:.0f} s, {so_far.tried:,} decisions, "
+                        f"{so_far.cells:,} places, x up to {so_far.furthest:,}",
+                        flush=True,
+                    )
+
+            trail = find_trail(
+                stage, rom_sha256=digest, frame_skip=config.frame_skip, seed=config.seed, rom=config.rom or None,
+                minutes=config.minutes, progress=progress, should_stop=lambda: bool(stop),
+            )  # fmt: skip
+            if trail is None:
+                print(f"[explore] {stage}: no way found", flush=True)
+                return None
+            path = save_trail(trail, config.out)
+            print(
+                f"[explore] {stage}: {trail.decisions} decisions, found after {trail.tried:,} in "
+                f"{trail.seconds:.0f} s: {path}",
+                flush=True,
+            )
+            return trail
+
+        found = list(pool.map(one, stages))
+    if stop:
+        return stop.exit_code
+    print(
+        f"[explore] {sum(t is not None for t in found)} of {len(stages)} stages have a trail in {config.out}"
+    )
+    return 0 if all(found) else 1

@@ -1,0 +1,191 @@
+"""Learning backwards: episodes that begin along a known way through the stage.
+
+Starts are drawn most often where it is open whether the agent will clear the stage from there: at first near the end,
+later further back, until the true start is reached. What it has to discover is then never far from what it can.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.errors import ConfigError
+
+PARTS = 20
+"""Of each way: success is counted for each part."""
+ANYWHERE = 0.05
+"""Weight of a part from which the stage is never or always cleared; one where it is even has 0.25 more."""
+PART_RATE, START_RATE = 0.05, 0.02
+"""How quickly the clear rates of the parts and of the true start follow their episodes."""
+
+
+@dataclass(frozen=True)
+class TrailConfig:
+    """Episodes that begin along a known way through their stage."""
+
+    trails: str = ""
+    """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
+    trail_share: float = 0.5
+    """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trail_share <= 1:
+            raise ConfigError(f"--trail-share is a share from 0 to 1, not {self.trail_share}.")
+
+
+class Startable(Protocol):
+    """What is asked of the environments."""
+
+    @property
+    def num_envs(self) -> int: ...
+
+    def queue_start(self, index: int, blob: bytes) -> None: ...
+
+
+class Way:
+    """The starts along one stage's trail, in parts, and how often the stage is cleared from each part."""
+
+    def __init__(self, starts: Sequence[bytes]) -> None:
+        self.starts = list(starts)
+        self.parts = min(PARTS, len(self.starts))
+        self.cleared = np.zeros(self.parts)
+        self.mastery = 0.0
+
+    def choose(self, random: np.random.Generator) -> int:
+        """A place to begin: mostly where it is open whether the stage will be cleared."""
+        weights = self.cleared * (1.0 - self.cleared) + ANYWHERE
+        part = int(random.choice(self.parts, p=weights / weights.sum()))
+        return int(random.integers(self._first(part), self._first(part + 1)))
+
+    def ended(self, start: int, cleared: bool) -> None:
+        """An episode that began at `start` is over."""
+        part = next(p for p in range(self.parts) if start < self._first(p + 1))
+        self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
+
+    def ended_from_start(self, cleared: bool) -> None:
+        self.mastery += START_RATE * (cleared - self.mastery)
+
+    def _first(self, part: int) -> int:
+        return part * len(self.starts) // self.parts
+
+
+class Backward:
+    """Told of every step on the thread that collects; says where coming episodes begin."""
+
+    def __init__(
+        self,
+        ways: Mapping[int, Sequence[bytes]],
+        stages: Sequence[str],
+        share: float,
+        weights: Callable[[], NDArray[np.float64]],
+        seed: int = 0,
+    ) -> None:
+        self.stages = list(stages)
+        self.ways = {stage: Way(starts) for stage, starts in ways.items()}
+        self._share = share
+        self._weights = weights
+        self._random = np.random.default_rng([seed, 0xBAC2])
+        self._envs: dict[int, Startable] = {}
+        self._queued: dict[int, tuple[int, int]] = {}
+        self._began: dict[int, tuple[int, int]] = {}
+        self._episodes = self._on_trail = 0
+        self._lock = threading.Lock()
+
+    def attach(self, envs: Sequence[Startable]) -> None:
+        """Tell whose columns are whose: those of each vector follow those of the one before."""
+        first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
+        self._envs = dict(zip(first, envs, strict=False))
+
+    def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
+        """Take in one step of the environments in `columns`."""
+        ended = info.get("_final_info")
+        if ended is None or not ended.any():
+            return
+        with self._lock:
+            envs, final = self._envs[columns.start], info["final_info"]
+            limits = np.cumsum(self._weights() * self._needs())
+            for row in np.flatnonzero(ended).tolist():
+                self._end(columns.start + row, row, info, final)
+                stage = int(np.searchsorted(limits, self._random.random(), side="right"))
+                if stage < len(limits):
+                    start = self.ways[stage].choose(self._random)
+                    self._queued[columns.start + row] = stage, start
+                    envs.queue_start(row, self.ways[stage].starts[start])
+
+    def metrics(self) -> dict[str, Any]:
+        """How often stages are cleared from their trails, and the share of episodes on trails since last."""
+        with self._lock:
+            share = self._on_trail / self._episodes if self._episodes else 0.0
+            self._episodes = self._on_trail = 0
+            return {
+                "trail_share": share,
+                "trail_cleared": {
+                    self.stages[stage]: round(float(way.cleared.mean()), 3)
+                    for stage, way in self.ways.items()
+                },
+            }
+
+    # ---- inside ----
+
+    def _needs(self) -> NDArray[np.float64]:
+        """The share of each stage's episodes that begin on its trail."""
+        needs = np.zeros(len(self.stages))
+        for stage, way in self.ways.items():
+            needs[stage] = self._share * (1.0 - way.mastery)
+        return needs
+
+    def _end(self, column: int, row: int, info: Mapping[str, Any], final: Mapping[str, Any]) -> None:
+        cleared, stage = bool(final["flag_get"][row]), int(final["stage_index"][row])
+        self._episodes += 1
+        began = self._began.pop(column, None)
+        if began is not None:
+            self._on_trail += 1
+            self.ways[began[0]].ended(began[1], cleared)
+        elif stage in self.ways and not final["from_snapshot"][row]:
+            self.ways[stage].ended_from_start(cleared)
+        # A start that was queued while the step was under way is the next episode's, or the one after it.
+        if column in self._queued and info["from_snapshot"][row]:
+            self._began[column] = self._queued.pop(column)
+
+    # ---- saving ----
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "stages": list(self.stages),
+                "ways": {
+                    self.stages[stage]: [len(way.starts), way.mastery, way.cleared.tolist()]
+                    for stage, way in self.ways.items()
+                },
+                "queued": [[column, *start] for column, start in self._queued.items()],
+                "began": [[column, *start] for column, start in self._began.items()],
+                "episodes": [self._episodes, self._on_trail],
+                "random": self._random.bit_generator.state,
+            }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up how far each way was, where it still is the same way."""
+        with self._lock:
+            for name, (length, mastery, cleared) in state["ways"].items():
+                way = self.ways.get(self.stages.index(name)) if name in self.stages else None
+                if way is not None and len(way.starts) == length:
+                    way.mastery, way.cleared = mastery, np.array(cleared)
+
+    def load_play(self, state: dict[str, Any]) -> None:
+        """Go on with the episodes of consoles that were put back, if stages and ways are the same."""
+        mine = {self.stages[stage]: len(way.starts) for stage, way in self.ways.items()}
+        if state["stages"] != self.stages or {k: v[0] for k, v in state["ways"].items()} != mine:
+            return
+        with self._lock:
+            self._random.bit_generator.state = state["random"]
+            self._episodes, self._on_trail = state["episodes"]
+            self._began = {column: (stage, start) for column, stage, start in state["began"]}
+            self._queued = {column: (stage, start) for column, stage, start in state["queued"]}
+            for column, (stage, start) in self._queued.items():
+                first = max(begin for begin in self._envs if begin <= column)
+                self._envs[first].queue_start(column - first, self.ways[stage].starts[start])

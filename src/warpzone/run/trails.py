@@ -1,0 +1,134 @@
+"""A trail: the buttons of one way through a stage, from its true start to the flag or the axe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from warpzone.envs.actions import action_names, parse_buttons
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.scripts import parse_sequence
+from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import ConfigError
+from warpzone.run.evaluate import make_envs
+from warpzone.watch.durable import write_durably
+
+ACTIONS = "complex"
+"""The buttons of trails: those that pipes and vines need are among them."""
+SPACING = 24
+"""Pixels of new ground between two places to begin at. Random play wanders; what it wanders leads nowhere."""
+_FLOAT_STATE, _SWIMMING, _PLAYER_STATE, _WARP_ZONE = 0x001D, 0x0704, 0x000E, 0x06D6
+_CLIMBING, _PLAYING = 3, 8
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Found by random play of ours, never by a person. The buttons are all it needs: the console repeats itself."""
+
+    stage: str
+    rom_sha256: str
+    frame_skip: int
+    decisions: int
+    sequence: str
+    """As `--scripted-sequence` takes it: 'RIGHT+B:12,NOOP:4', in frames."""
+    tried: int = 0
+    """Decisions that random play needed to find it."""
+    seconds: float = 0.0
+    """Time it needed."""
+
+    def actions(self) -> list[int]:
+        """The numbers of the actions, one for each decision."""
+        numbers = {parse_buttons(name): i for i, name in enumerate(action_names(ACTIONS))}
+        return [
+            numbers[part.buttons]
+            for part in parse_sequence(self.sequence)
+            for _ in range(part.frames // self.frame_skip)
+        ]
+
+
+def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
+    """Actions as text, equal ones together."""
+    names = action_names(ACTIONS)
+    return ",".join(f"{names[a]}:{len(list(run)) * frame_skip}" for a, run in groupby(actions))
+
+
+def save_trail(trail: Trail, folder: Path) -> Path:
+    """Write it as STAGE.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{trail.stage}.json"
+    write_durably(path, json.dumps(asdict(trail), indent=2).encode() + b"\n")
+    return path
+
+
+def load_trail(folder: Path, stage: str) -> Trail | None:
+    """The stage's trail, or None if there is none."""
+    path = folder / f"{stage}.json"
+    try:
+        return Trail(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path} is no trail: {error}.") from error
+
+
+def at_rest(
+    ram: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which players [N] stand, swim or climb and can act: nobody learns from a start in mid-fall."""
+    stands = (ram[:, _FLOAT_STATE] == 0) | (ram[:, _FLOAT_STATE] == _CLIMBING) | (ram[:, _SWIMMING] != 0)
+    plays: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        stands & (ram[:, _PLAYER_STATE] == _PLAYING) & (ram[:, _WARP_ZONE] == 0)
+    )
+    return plays
+
+
+def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[bytes]:
+    """Snapshots on the way, first to last, for environments with this view.
+
+    The trail is played once. One that does not end at the flag any more is refused.
+    """
+    if trail.frame_skip != view.frame_skip:
+        raise ConfigError(
+            f"The trail of {trail.stage} holds its buttons for {trail.frame_skip} frames, not {view.frame_skip}."
+        )
+    plain = replace(view, action_type=ACTIONS, sticky=0.0, noop_max=0, stall_limit=0, step_limit=0)
+    envs: MarioVectorEnv = make_envs(
+        plain, 1, [trail.stage], threads=1, frame_stack=1, autoreset_mode="disabled", rom=rom
+    )
+    try:
+        envs.reset(seed=0)
+        starts: list[bytes] = [envs.snapshot(0)]
+        progress, rooms = 0, 1
+        for action in trail.actions():
+            _, _, terminated, _, info = envs.step(np.array([action]))
+            ground, seen = int(info["progress"][0]), int(info["rooms_seen"][0])
+            if (ground >= progress + SPACING or seen > rooms) and at_rest(envs.ram)[0]:
+                starts.append(envs.snapshot(0))
+                progress, rooms = ground, seen
+            if terminated[0]:
+                break
+        if not (terminated[0] and info["flag_get"][0]):
+            raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
+        return starts
+    finally:
+        envs.close()
+
+
+def load_ways(
+    folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
+) -> dict[int, list[bytes]]:
+    """The starts along the trail of each stage, by its number, for those that have one in the folder."""
+    if not folder:
+        return {}
+    trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}
+    if not any(trails.values()):
+        raise ConfigError(f"{folder} has no trail of {', '.join(stages)}: find one with `warpzone explore`.")
+    for trail in filter(None, trails.values()):
+        if trail.rom_sha256 != rom_sha256:
+            raise ConfigError(f"The trail of {trail.stage} in {folder} is of another ROM.")
+    return {i: starts_along(trail, view, rom) for i, trail in trails.items() if trail is not None}

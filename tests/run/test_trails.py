@@ -1,0 +1,264 @@
+"""Ways through a stage that random play finds, and episodes that begin along them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import ConfigError
+from warpzone.run.backward import ANYWHERE, PARTS, Backward, TrailConfig, Way
+from warpzone.run.build import rom_digest
+from warpzone.run.config import CPU
+from warpzone.run.evaluate import make_envs
+from warpzone.run.explore import Explorer, cells_of, find_trail
+from warpzone.run.trails import Trail, load_trail, load_ways, save_trail, starts_along
+
+from .small_runs import measured, saved_state, small_run
+
+VIEW = replace(CPU.view, noop_max=30)
+
+
+@pytest.fixture(scope="module")
+def trail() -> Trail:
+    found = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3, minutes=5)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def folder(trail: Trail, tmp_path: Path) -> Path:
+    return save_trail(trail, tmp_path / "trails").parent
+
+
+def test_the_way_that_was_found_leads_to_the_flag_on_an_environment_of_its_own(trail: Trail) -> None:
+    envs = MarioVectorEnv(1, "1-1", action_type="complex", autoreset_mode="disabled")
+    envs.reset(seed=11)
+    actions = trail.actions()
+    assert len(actions) == trail.decisions
+    for i, action in enumerate(actions):
+        _, _, terminated, _, info = envs.step(np.array([action]))
+        assert terminated[0] == (i + 1 == len(actions))
+    assert info["flag_get"][0]
+    assert info["wrong_turns"][0] == 0
+
+
+def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> None:
+    assert load_trail(folder, "1-1") == trail
+    assert load_trail(folder, "1-2") is None
+    assert json.loads((folder / "1-1.json").read_text())["sequence"].count(":") > 10
+
+
+def test_the_starts_along_it_are_places_of_new_ground_at_which_the_player_stands(trail: Trail) -> None:
+    starts = starts_along(trail, VIEW)
+    assert len(starts) > 20
+    envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
+    envs.reset(seed=0)
+    reached: list[int] = []
+    rooms: list[int] = []
+    for start in starts:
+        _, info = envs.reset(options={"snapshot": start})
+        assert info["from_snapshot"][0]
+        assert envs.ram[0, 0x1D] == 0
+        reached.append(int(info["progress"][0]))
+        rooms.append(int(info["rooms_seen"][0]))
+    assert reached[0] == 0
+    assert all((np.diff(reached) >= 24) | (np.diff(rooms) > 0))
+
+
+def test_random_play_of_one_seed_repeats_itself_and_of_another_does_not() -> None:
+    def played(seed: int) -> tuple[list[int], int, int]:
+        explorer = Explorer("4-4", seed=seed)
+        for _ in range(300):
+            assert explorer.step() is None
+        explored = explorer.explored()
+        explorer.close()
+        return sorted(explorer._cells), explored.furthest, explored.tried
+
+    first, again, other = played(1), played(1), played(2)
+    assert first == again
+    assert first[0] != other[0]
+    assert len(first[0]) > 100
+    assert first[2] == 300 * 32
+
+
+def test_cells_tell_rooms_tiles_heights_speeds_and_parts_of_a_maze_apart() -> None:
+    ram = np.zeros((9, 2048), np.uint8)
+    ram[1, 0x0086] = 16  # a tile further
+    ram[2, 0x006D] = 255  # a page before the first
+    ram[3, 0x03B8] = 16  # a tile lower
+    ram[4, 0x0057] = 40  # running
+    ram[5, 0x06D9] = 1  # one part right
+    ram[6, 0x0760] = 1  # another area
+    ram[7, 0x0750] = 2  # another room
+    ram[8, [0x0086, 0x03B8, 0x0750]] = 15, 15, 128  # the same tile, entered elsewhere
+    cells = cells_of(ram).tolist()
+    assert len(set(cells[:8])) == 8
+    assert cells[8] == cells[0]
+
+
+def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds its buttons for 4 frames, not 2"):
+        starts_along(trail, replace(VIEW, frame_skip=2))
+    with pytest.raises(ConfigError, match="does not lead to its end"):
+        starts_along(replace(trail, sequence="RIGHT:40"), VIEW)
+    with pytest.raises(ConfigError, match="is of another ROM"):
+        load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
+    with pytest.raises(ConfigError, match="has no trail of 1-2"):
+        load_ways(str(folder), ["1-2"], VIEW, trail.rom_sha256)
+    (folder / "1-1.json").write_text('{"stage": "1-1"')
+    with pytest.raises(ConfigError, match="is no trail"):
+        load_trail(folder, "1-1")
+    with pytest.raises(ConfigError, match="share from 0 to 1"):
+        TrailConfig(trail_share=1.5)
+    with pytest.raises(ConfigError, match="native backend"):
+        small_run(tmp_path, "--backend", "nes-py", "--trails", str(folder))
+
+
+# ---- where episodes begin ----
+
+
+class Recorder:
+    """Environments that only remember what was queued."""
+
+    num_envs = 4
+
+    def __init__(self) -> None:
+        self.queued: list[tuple[int, bytes]] = []
+
+    def queue_start(self, index: int, blob: bytes) -> None:
+        self.queued.append((index, blob))
+
+
+def ended(stage: int, cleared: bool, began_on_trail: bool, begins_on_trail: bool) -> dict[str, Any]:
+    """Info of a step in which the first environment's episode ended."""
+    rows = np.array([True, False, False, False])
+    final = {
+        "flag_get": rows & cleared,
+        "stage_index": np.full(4, stage),
+        "from_snapshot": np.full(4, int(began_on_trail)),
+    }
+    return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
+
+
+def backward(share: float = 1.0, seed: int = 0) -> tuple[Backward, Recorder]:
+    ways = {1: [bytes([n]) for n in range(40)]}
+    made = Backward(ways, ["1-1", "4-4"], share, lambda: np.array([0.0, 1.0]), seed)
+    envs = Recorder()
+    made.attach([envs])
+    return made, envs
+
+
+def test_starts_are_drawn_where_it_is_open_whether_the_stage_is_cleared() -> None:
+    way = Way([bytes([n]) for n in range(40)])
+    assert way.parts == PARTS
+    way.cleared[:10] = 0.0
+    way.cleared[10] = 0.5
+    way.cleared[11:] = 1.0
+    random = np.random.default_rng(0)
+    counts = np.bincount([way.choose(random) for _ in range(4000)], minlength=40).reshape(20, 2).sum(1)
+    expected = (0.25 + ANYWHERE) / (0.25 + 20 * ANYWHERE)
+    assert counts[10] / 4000 == pytest.approx(expected, abs=0.03)
+    assert counts.min() > 0
+
+
+def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
+    way = Way([bytes([n]) for n in range(40)])
+    for _ in range(100):
+        way.ended(39, True)
+        way.ended(0, False)
+    assert way.cleared[-1] > 0.99
+    assert not way.cleared[:-1].any()
+
+
+def test_short_ways_have_as_many_parts_as_starts() -> None:
+    way = Way([b"a", b"b", b"c"])
+    assert {way.choose(np.random.default_rng(i)) for i in range(60)} == {0, 1, 2}
+    way.ended(2, True)
+    assert way.cleared.tolist() == [0, 0, pytest.approx(0.05)]
+
+
+def test_the_share_shrinks_as_the_stage_is_cleared_from_its_true_start() -> None:
+    made, envs = backward()
+    for _ in range(100):
+        made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) == 100
+    envs.queued.clear()
+    for _ in range(400):
+        made.observe(slice(0, 4), ended(1, True, False, False))
+    envs.queued.clear()
+    for _ in range(400):
+        made.observe(slice(0, 4), ended(1, True, False, False))
+    assert len(envs.queued) < 20
+
+
+def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:
+    made = Backward({}, ["1-1"], 1.0, lambda: np.array([1.0]))
+    envs = Recorder()
+    made.attach([envs])
+    made.observe(slice(0, 4), ended(0, False, False, False))
+    assert envs.queued == []
+    assert made.metrics() == {"trail_share": 0.0, "trail_cleared": {}}
+
+
+def test_success_is_credited_to_the_start_that_was_really_used() -> None:
+    made, envs = backward()
+    made.observe(slice(0, 4), ended(1, False, False, False))  # queues a start for the next episode but one
+    first = envs.queued[-1][1][0]
+    made.observe(slice(0, 4), ended(1, False, False, True))  # the episode that begins now is from it
+    made.observe(slice(0, 4), ended(1, True, True, True))
+    assert np.flatnonzero(made.ways[1].cleared).tolist() == [first // 2]
+    assert made.metrics() == {"trail_share": pytest.approx(1 / 3), "trail_cleared": {"4-4": 0.003}}
+
+
+def test_its_state_goes_on_where_it_was_saved() -> None:
+    made, envs = backward(seed=5)
+    for i in range(50):
+        made.observe(slice(0, 4), ended(1, i % 3 == 0, i > 0, i > 0))
+    other, others = backward(seed=6)
+    other.load_state_dict(made.state_dict())
+    other.load_play(made.state_dict())
+    assert others.queued == envs.queued[-1:]
+    for i in range(50):
+        for one in (made, other):
+            one.observe(slice(0, 4), ended(1, i % 2 == 0, True, True))
+    assert others.queued[1:] == envs.queued[-50:]
+    assert other.state_dict() == made.state_dict()
+
+
+def test_a_way_that_has_changed_begins_anew() -> None:
+    made, _ = backward()
+    made.ways[1].ended(39, True)
+    longer = Backward({1: [b"x"] * 41}, ["1-1", "4-4"], 1.0, lambda: np.array([0.0, 1.0]))
+    longer.attach([Recorder()])
+    longer.load_state_dict(made.state_dict())
+    longer.load_play(made.state_dict())
+    assert not longer.ways[1].cleared.any()
+
+
+def test_a_training_run_begins_episodes_on_the_trail_and_reports_only_true_starts(
+    folder: Path, tmp_path: Path
+) -> None:
+    flags = (
+        "--action-type",
+        "complex",
+        "--trails",
+        str(folder),
+        "--trail-share",
+        "0.9",
+        "--step-limit",
+        "20",
+    )
+    small_run(tmp_path, "--run-name", "a", "--total-updates", "8", *flags)
+    episodes = [json.loads(line) for line in (tmp_path / "a" / "episodes.jsonl").read_text().splitlines()]
+    starts = [one["start"] for one in episodes]
+    assert starts.count("snapshot") > 5
+    assert starts.count("stage") > 0
+    assert max(one["x_max"] for one in episodes if one["start"] == "snapshot") > 1000
+    assert sum(record["trail_share"] > 0 for record in measured(tmp_path / "a")) > 2
+    assert set(saved_state(tmp_path / "a")["backward"]["ways"]) == {"1-1"}
