@@ -116,6 +116,8 @@ def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_pa
         load_trail(folder, "1-1")
     with pytest.raises(ConfigError, match="share from 0 to 1"):
         TrailConfig(trail_share=1.5)
+    with pytest.raises(ConfigError, match="patience can't be negative"):
+        TrailConfig(trail_patience=-1)
     with pytest.raises(ConfigError, match="native backend"):
         small_run(tmp_path, "--backend", "nes-py", "--trails", str(folder))
 
@@ -146,9 +148,10 @@ def ended(stage: int, cleared: bool, began_on_trail: bool, begins_on_trail: bool
     return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
 
 
-def backward(share: float = 1.0, seed: int = 0) -> tuple[Backward, Recorder]:
+def backward(seed: int = 0, patience: int = 0) -> tuple[Backward, Recorder]:
     ways = {1: [bytes([n]) for n in range(40)]}
-    made = Backward(ways, ["1-1", "4-4"], share, lambda: np.array([0.0, 1.0]), seed)
+    config = TrailConfig(trail_share=1.0, trail_patience=patience)
+    made = Backward(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
     envs = Recorder()
     made.attach([envs])
     return made, envs
@@ -197,8 +200,21 @@ def test_the_share_shrinks_as_the_stage_is_cleared_from_its_true_start() -> None
     assert len(envs.queued) < 20
 
 
+def test_a_stage_is_left_alone_until_so_many_episodes_in_a_row_have_not_cleared_it() -> None:
+    made, envs = backward(patience=10)
+    for i in range(16):
+        made.observe(slice(0, 4), ended(1, i == 5, False, False))
+    assert envs.queued == []
+    made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) == 1
+    # From then on it has its trail, until it is cleared from the true start as a rule.
+    made.observe(slice(0, 4), ended(1, True, False, False))
+    made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) > 1
+
+
 def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:
-    made = Backward({}, ["1-1"], 1.0, lambda: np.array([1.0]))
+    made = Backward({}, ["1-1"], TrailConfig(), lambda: np.array([1.0]))
     envs = Recorder()
     made.attach([envs])
     made.observe(slice(0, 4), ended(0, False, False, False))
@@ -234,7 +250,7 @@ def test_its_state_goes_on_where_it_was_saved() -> None:
 def test_a_way_that_has_changed_begins_anew() -> None:
     made, _ = backward()
     made.ways[1].ended(39, True)
-    longer = Backward({1: [b"x"] * 41}, ["1-1", "4-4"], 1.0, lambda: np.array([0.0, 1.0]))
+    longer = Backward({1: [b"x"] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0]))
     longer.attach([Recorder()])
     longer.load_state_dict(made.state_dict())
     longer.load_play(made.state_dict())
@@ -251,6 +267,8 @@ def test_a_training_run_begins_episodes_on_the_trail_and_reports_only_true_start
         str(folder),
         "--trail-share",
         "0.9",
+        "--trail-patience",
+        "0",
         "--step-limit",
         "20",
     )

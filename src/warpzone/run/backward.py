@@ -32,10 +32,14 @@ class TrailConfig:
     """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
     trail_share: float = 0.5
     """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
+    trail_patience: int = 4000
+    """Episodes in a row from a stage's true start without a clear before its trail is used; 0: from the beginning."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.trail_share <= 1:
             raise ConfigError(f"--trail-share is a share from 0 to 1, not {self.trail_share}.")
+        if self.trail_patience < 0:
+            raise ConfigError("--trail-patience can't be negative.")
 
 
 class Startable(Protocol):
@@ -50,8 +54,9 @@ class Startable(Protocol):
 class Way:
     """The starts along one stage's trail, in parts, and how often the stage is cleared from each part."""
 
-    def __init__(self, starts: Sequence[bytes]) -> None:
+    def __init__(self, starts: Sequence[bytes], patience: int = 0) -> None:
         self.starts = list(starts)
+        self.patience = self.full_patience = patience
         self.parts = min(PARTS, len(self.starts))
         self.cleared = np.zeros(self.parts)
         self.mastery = 0.0
@@ -69,6 +74,12 @@ class Way:
 
     def ended_from_start(self, cleared: bool) -> None:
         self.mastery += START_RATE * (cleared - self.mastery)
+        if self.patience > 0:
+            self.patience = self.full_patience if cleared else self.patience - 1
+
+    def need(self) -> float:
+        """How much of its share the trail should have."""
+        return 0.0 if self.patience > 0 else 1.0 - self.mastery
 
     def _first(self, part: int) -> int:
         return part * len(self.starts) // self.parts
@@ -81,13 +92,13 @@ class Backward:
         self,
         ways: Mapping[int, Sequence[bytes]],
         stages: Sequence[str],
-        share: float,
+        config: TrailConfig,
         weights: Callable[[], NDArray[np.float64]],
         seed: int = 0,
     ) -> None:
         self.stages = list(stages)
-        self.ways = {stage: Way(starts) for stage, starts in ways.items()}
-        self._share = share
+        self.ways = {stage: Way(starts, config.trail_patience) for stage, starts in ways.items()}
+        self._share = config.trail_share
         self._weights = weights
         self._random = np.random.default_rng([seed, 0xBAC2])
         self._envs: dict[int, Startable] = {}
@@ -136,7 +147,7 @@ class Backward:
         """The share of each stage's episodes that begin on its trail."""
         needs = np.zeros(len(self.stages))
         for stage, way in self.ways.items():
-            needs[stage] = self._share * (1.0 - way.mastery)
+            needs[stage] = self._share * way.need()
         return needs
 
     def _end(self, column: int, row: int, info: Mapping[str, Any], final: Mapping[str, Any]) -> None:
@@ -159,7 +170,7 @@ class Backward:
             return {
                 "stages": list(self.stages),
                 "ways": {
-                    self.stages[stage]: [len(way.starts), way.mastery, way.cleared.tolist()]
+                    self.stages[stage]: [len(way.starts), way.patience, way.mastery, way.cleared.tolist()]
                     for stage, way in self.ways.items()
                 },
                 "queued": [[column, *start] for column, start in self._queued.items()],
@@ -171,10 +182,10 @@ class Backward:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up how far each way was, where it still is the same way."""
         with self._lock:
-            for name, (length, mastery, cleared) in state["ways"].items():
+            for name, (length, patience, mastery, cleared) in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
                 if way is not None and len(way.starts) == length:
-                    way.mastery, way.cleared = mastery, np.array(cleared)
+                    way.patience, way.mastery, way.cleared = patience, mastery, np.array(cleared)
 
     def load_play(self, state: dict[str, Any]) -> None:
         """Go on with the episodes of consoles that were put back, if stages and ways are the same."""

@@ -76,7 +76,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
     ways = load_ways(config.trail.trails, stages, config.view, digest, config.stage.rom or None)
-    backward = Backward(ways, stages, config.trail.trail_share, curriculum.weights, config.run.seed)
+    backward = Backward(ways, stages, config.trail, curriculum.weights, config.run.seed)
     began = time.monotonic()
     reason, confirmed, steps = "", {}, 0
 
