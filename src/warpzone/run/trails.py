@@ -21,7 +21,8 @@ from warpzone.watch.durable import write_durably
 ACTIONS = "complex"
 """The buttons of trails: those that pipes and vines need are among them."""
 SPACING = 24
-"""Pixels of new ground between two places to begin at. Random play wanders; what it wanders leads nowhere."""
+"""Pixels between two places to begin at."""
+_AREA, _AREA_POINTER = 0x0760, 0x0750
 _FLOAT_STATE, _SWIMMING, _PLAYER_STATE, _WARP_ZONE = 0x001D, 0x0704, 0x000E, 0x06D6
 _CLIMBING, _PLAYING = 3, 8
 
@@ -90,7 +91,8 @@ def at_rest(
 def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[bytes]:
     """Snapshots on the way, first to last, for environments with this view.
 
-    The trail is played once. One that does not end at the flag any more is refused.
+    The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
+    back to a place, what it did in between led nowhere, and nothing of that is kept.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -101,20 +103,23 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
         plain, 1, [trail.stage], threads=1, frame_stack=1, autoreset_mode="disabled", rom=rom
     )
     try:
-        envs.reset(seed=0)
-        starts: list[bytes] = [envs.snapshot(0)]
-        progress, rooms = 0, 1
+        _, info = envs.reset(seed=0)
+        starts: dict[tuple[int, ...], bytes] = {}
         for action in trail.actions():
+            ram = envs.ram
+            if at_rest(ram)[0]:
+                room = int(ram[0, _AREA]) << 7 | int(ram[0, _AREA_POINTER]) & 0x7F
+                x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
+                here = (sent_back, room, x // SPACING, y // SPACING)
+                while here in starts:
+                    starts.popitem()
+                starts[here] = envs.snapshot(0)
             _, _, terminated, _, info = envs.step(np.array([action]))
-            ground, seen = int(info["progress"][0]), int(info["rooms_seen"][0])
-            if (ground >= progress + SPACING or seen > rooms) and at_rest(envs.ram)[0]:
-                starts.append(envs.snapshot(0))
-                progress, rooms = ground, seen
             if terminated[0]:
                 break
         if not (terminated[0] and info["flag_get"][0]):
             raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
-        return starts
+        return list(starts.values())
     finally:
         envs.close()
 
