@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.vector import MarioVectorEnv
 
 PAGE_X, PIXEL_X = 0x6D, 0x86
@@ -33,7 +34,9 @@ def play_until_sent_back(
 
 
 def test_ground_is_paid_once_however_often_a_maze_sends_back() -> None:
-    envs = MarioVectorEnv(32, "7-4", noop_max=30, stall_limit=300)
+    envs = MarioVectorEnv(
+        32, "7-4", noop_max=30, stall_limit=300, reward=RewardConfig(reward_wrong_turn=50.0)
+    )
     before, info = play_until_sent_back(envs, seed=0)
     row = int(np.flatnonzero((info["x_pos"] < before["x_pos"] - 512) & (info["steps"] > before["steps"]))[0])
     # The decision itself may have gone a few pixels further before it was sent back.

@@ -26,7 +26,9 @@ def reward(config: RewardConfig, after: dict[str, np.ndarray], died: bool = Fals
     return {name: float(term[0]) for name, term in terms.items()}
 
 
-UNSCALED = RewardConfig(reward_scale_start=1.0, reward_score_weight=0.1, reward_time_weight=2.0)
+UNSCALED = RewardConfig(
+    reward_scale_start=1.0, reward_score_weight=0.1, reward_time_weight=2.0, reward_wrong_turn=50.0
+)
 
 
 def test_each_term_pays_what_its_weight_says() -> None:

@@ -37,7 +37,7 @@ class RewardConfig:
     """Taken once for dying."""
     reward_time_weight: float = 0.0
     """Taken per tick of the game's clock."""
-    reward_wrong_turn: float = 50.0
+    reward_wrong_turn: float = 0.0
     """Taken each time a maze sends the player back or counts a part of it as passed wrongly."""
     reward_scale_start: float = 0.02
     """All terms are multiplied by a scale, which begins here ..."""

@@ -30,7 +30,7 @@ class TrailConfig:
 
     trails: str = ""
     """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
-    trail_share: float = 0.5
+    trail_share: float = 0.9
     """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
     trail_patience: int = 4000
     """Episodes in a row from a stage's true start without a clear before its trail is used; 0: from the beginning."""
@@ -117,7 +117,7 @@ class Backward:
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
         """Take in one step of the environments in `columns`."""
         ended = info.get("_final_info")
-        if ended is None or not ended.any():
+        if not self.ways or ended is None or not ended.any():
             return
         with self._lock:
             envs, final = self._envs[columns.start], info["final_info"]

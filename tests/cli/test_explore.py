@@ -1,0 +1,52 @@
+"""`warpzone explore` on the real game."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpzone.cli.main import main
+from warpzone.run.trails import load_trail
+
+
+def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["explore", "--stages", "1-1", "--seed", "3", "--out", str(tmp_path)]
+    assert main(asked) == 0
+    trail = load_trail(tmp_path, "1-1")
+    assert trail is not None
+    shown = capsys.readouterr().out
+    assert f"1-1: {trail.decisions} decisions, found after {trail.tried:,}" in shown
+    assert "1 of 1 stages have a trail" in shown
+    before = (tmp_path / "1-1.json").stat().st_mtime_ns
+    assert main(asked) == 0
+    assert (tmp_path / "1-1.json").stat().st_mtime_ns == before
+
+
+def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explore", "--stages", "8-4", "--minutes", "0.001", "--out", str(tmp_path)]) == 1
+    shown = capsys.readouterr().out
+    assert "8-4: no way found" in shown
+    assert "0 of 1 stages have a trail" in shown
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--stages", "9-9"], "9-9"),
+        (["--minutes", "0"], "--minutes must be more than 0"),
+        (["--threads", "-1"], "--threads can't be negative"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explore", "--out", str(tmp_path), *flags]) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert shown.count("\n") == 1
