@@ -1,7 +1,8 @@
 """Learning backwards: episodes that begin along a known way through the stage.
 
-Starts are drawn most often where it is open whether the agent will clear the stage from there: at first near the end,
-later further back, until the true start is reached. What it has to discover is then never far from what it can.
+Starts are drawn most often where success is lost: from where the stage is cleared less often than from a little further
+on. That is near the end at first and later further back, until the true start is reached. What the agent has to discover
+is then never far from what it can.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from warpzone.errors import ConfigError
 
 PARTS = 20
 """Of each way: success is counted for each part."""
-ANYWHERE = 0.02
-"""Weight of a part from which the stage is never or always cleared; one where it is even has 0.25 more."""
+OPEN, ANYWHERE = 0.3, 0.02
+"""Weights of a part by how open it is whether the stage will be cleared from there, and of any part at all."""
 PART_RATE, START_RATE = 0.05, 0.02
 """How quickly the clear rates of the parts and of the true start follow their episodes."""
 
@@ -62,10 +63,9 @@ class Way:
         self.mastery = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A place to begin: mostly where it is open whether the stage will be cleared."""
-        # A part before one that is won again and again is the next to be learned, though nobody has won from it.
-        here = 0.5 * (self.cleared + np.append(self.cleared[1:], 1.0))
-        weights = here * (1.0 - here) + ANYWHERE
+        """A place to begin: mostly where success is lost before the next part, and where it is open."""
+        lost = np.maximum(np.append(self.cleared[1:], 1.0) - self.cleared, 0.0)
+        weights = lost + OPEN * self.cleared * (1.0 - self.cleared) + ANYWHERE
         part = int(random.choice(self.parts, p=weights / weights.sum()))
         return int(random.integers(self._first(part), self._first(part + 1)))
 
