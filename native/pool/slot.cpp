@@ -8,7 +8,11 @@ namespace wz {
 
 void Journey::begin(const u8* ram) {
     *this = {};
-    look(ram, false);
+    room[0] = smb::room(ram);
+    furthest[0] = smb::x_pos(ram);
+    rooms = 1;
+    x_max = std::max(0, furthest[0]);
+    look_for_wrong_turn(ram, room[0], furthest[0]);
 }
 
 void Journey::look(const u8* ram, bool stood_only) {
@@ -16,7 +20,9 @@ void Journey::look(const u8* ram, bool stood_only) {
     const i32 x = smb::x_pos(ram);
     x_max = std::max(x_max, x);
     look_for_wrong_turn(ram, here, x);
-    if (smb::in_warp_zone(ram) || (stood_only && !smb::stands(ram))) return;
+    // Between two rooms the position is still that of the old one.
+    if (ram[smb::at::kPlayerState] != smb::kNormal || smb::in_warp_zone(ram)) return;
+    if (stood_only && !smb::stands(ram)) return;
     int i = 0;
     while (i < rooms && room[i] != here) ++i;
     if (i == rooms) {

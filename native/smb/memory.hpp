@@ -9,9 +9,10 @@ namespace at {
 inline constexpr u16 kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D, kPageX = 0x006D,
                      kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8, kWarpZone = 0x06D6,
                      kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA, kAreaChangeTimer = 0x06DE,
-                     kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaPointer = 0x0750, kStatus = 0x0756,
-                     kLives = 0x075A, kStage = 0x075C, kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770,
-                     kPreLevelTimer = 0x07A0, kScore = 0x07DE, kCoins = 0x07ED, kTime = 0x07F8;
+                     kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaType = 0x074E, kAreaNumber = 0x074F,
+                     kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C, kWorld = 0x075F, kArea = 0x0760,
+                     kMode = 0x0770, kPreLevelTimer = 0x07A0, kScore = 0x07DE, kCoins = 0x07ED,
+                     kTime = 0x07F8;
 }
 
 enum PlayerState : u8 { kDead = 0x06, kEntering = 0x07, kNormal = 0x08, kDying = 0x0B };
@@ -50,10 +51,11 @@ inline bool stands(const u8* r) {
 inline bool in_warp_zone(const u8* r) { return r[at::kWarpZone] != 0; }
 
 /// One number for the room the player is in, so that a position is compared only with positions in the same
-/// one.
+/// one. By type and number of the area that was loaded: the pointer beside them ($0750) is where the next
+/// pipe leads, and changes while the player walks towards it.
 inline u32 room(const u8* r) {
     return static_cast<u32>(r[at::kWorld]) << 24 | static_cast<u32>(r[at::kStage]) << 16 |
-           static_cast<u32>(r[at::kArea]) << 8 | r[at::kAreaPointer];
+           static_cast<u32>(r[at::kAreaType]) << 8 | r[at::kAreaNumber];
 }
 
 }  // namespace wz::smb

@@ -65,7 +65,7 @@ def test_the_starts_along_it_are_different_places_at_which_the_player_stands(tra
         _, info = envs.reset(options={"snapshot": start})
         assert info["from_snapshot"][0]
         assert envs.ram[0, 0x1D] == 0
-        places.append((int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24, int(envs.ram[0, 0x0750])))
+        places.append((int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24, int(envs.ram[0, 0x074F])))
         steps.append(-int(info["time"][0]))
     assert len(set(places)) == len(places)
     assert steps == sorted(steps)
@@ -88,7 +88,7 @@ def test_what_random_play_wandered_before_it_came_back_to_a_place_is_left_out(tr
     for action in trail.actions():
         if envs.ram[0, 0x1D] == 0 and envs.ram[0, 0x0E] == 8:
             visited.append(
-                (int(envs.ram[0, 0x0750]), int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24)
+                (int(envs.ram[0, 0x074F]), int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24)
             )
         _, _, _, _, info = envs.step(np.array([action]))
     straight: list[tuple[int, ...]] = []
@@ -123,9 +123,9 @@ def test_cells_tell_rooms_tiles_heights_speeds_and_parts_of_a_maze_apart() -> No
     ram[3, 0x03B8] = 16  # a tile lower
     ram[4, 0x0057] = 40  # running
     ram[5, 0x06D9] = 1  # one part right
-    ram[6, 0x0760] = 1  # another area
-    ram[7, 0x0750] = 2  # another room
-    ram[8, [0x0086, 0x03B8, 0x0750]] = 15, 15, 128  # the same tile, entered elsewhere
+    ram[6, 0x074E] = 1  # another kind of area
+    ram[7, 0x074F] = 2  # another area
+    ram[8, [0x0086, 0x03B8, 0x0750]] = 15, 15, 2  # the same tile, where another pipe leads
     cells = cells_of(ram).tolist()
     assert len(set(cells[:8])) == 8
     assert cells[8] == cells[0]

@@ -28,7 +28,7 @@ SOONER = 8
 """Decisions by which a cell must be reached sooner to replace the way to it."""
 TILE = 16
 _PAGE_X, _PIXEL_X, _SPEED_X, _VIEWPORT_Y, _PIXEL_Y = 0x006D, 0x0086, 0x0057, 0x00B5, 0x03B8
-_PARTS_RIGHT, _PARTS_PASSED, _AREA_POINTER, _AREA = 0x06D9, 0x06DA, 0x0750, 0x0760
+_PARTS_RIGHT, _PARTS_PASSED, _AREA_TYPE, _AREA_NUMBER = 0x06D9, 0x06DA, 0x074E, 0x074F
 Ints = NDArray[np.int64]
 
 
@@ -56,8 +56,7 @@ class Explored:
 def cells_of(ram: NDArray[np.uint8]) -> Ints:
     """One number for the place of each console [N]."""
     r = ram.astype(np.int64)
-    # The highest bit of the pointer says where the room is entered, not which it is.
-    room = r[:, _AREA] << 7 | r[:, _AREA_POINTER] & 0x7F
+    room = r[:, _AREA_TYPE] << 8 | r[:, _AREA_NUMBER]
     page, speed = (ram[:, at].astype(np.int8).astype(np.int64) for at in (_PAGE_X, _SPEED_X))
     x, y = page * 256 + r[:, _PIXEL_X], r[:, _VIEWPORT_Y] * 256 + r[:, _PIXEL_Y]
     parts = r[:, _PARTS_RIGHT] << 4 | r[:, _PARTS_PASSED] & 15

@@ -22,7 +22,7 @@ ACTIONS = "complex"
 """The buttons of trails: those that pipes and vines need are among them."""
 SPACING = 24
 """Pixels between two places to begin at."""
-_AREA, _AREA_POINTER = 0x0760, 0x0750
+_AREA_TYPE, _AREA_NUMBER = 0x074E, 0x074F
 _FLOAT_STATE, _SWIMMING, _PLAYER_STATE, _WARP_ZONE = 0x001D, 0x0704, 0x000E, 0x06D6
 _CLIMBING, _PLAYING = 3, 8
 
@@ -108,7 +108,7 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
         for action in trail.actions():
             ram = envs.ram
             if at_rest(ram)[0]:
-                room = int(ram[0, _AREA]) << 7 | int(ram[0, _AREA_POINTER]) & 0x7F
+                room = int(ram[0, _AREA_TYPE]) << 8 | int(ram[0, _AREA_NUMBER])
                 x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
                 here = (sent_back, room, x // SPACING, y // SPACING)
                 while here in starts:

@@ -99,7 +99,8 @@ def test_an_episode_that_ends_restarts_in_the_same_step(mode: str, tmp_path: Pat
     assert info["_final_info"].tolist() == [True, False]
     assert info["final_obs"][0, 0, 0, 0] == 46
     assert observations[0, 0, 0, 0] == 40
-    assert rewards.tolist() == [2.0 - 50.0, 0.0]
+    # The pixel he dies on is no ground.
+    assert rewards.tolist() == [1.0 - 50.0, 0.0]
 
 
 def test_a_step_limit_truncates(mode: str, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ class Episodes:
         ram = self.console.ram
         here = room(ram) if ram is not None else (0, 0, 0, 0)
         begun = bool(self._journey.furthest)
-        counts = ram is None or counts_as_ground(ram, begun and self.view.ground == "stood")
+        counts = ram is None or not begun or counts_as_ground(ram, self.view.ground == "stood")
         x = self.x_pos(self.console.info, ram)
         self._journey.look(here, x, counts)
         if ram is not None:

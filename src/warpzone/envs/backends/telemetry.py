@@ -77,14 +77,14 @@ def episode_end(ram: Ram, stage: tuple[int, int]) -> End:
 
 
 def counts_as_ground(ram: Ram, stood_only: bool) -> bool:
-    """Not in a warp zone and, with `stood_only`, not in mid-jump either."""
+    """In control of the player, not in a warp zone and, with `stood_only`, not in mid-jump either."""
     stands = ram[0x001D] in (0, 3) or ram[0x0704] != 0
-    return bool(ram[0x06D6] == 0 and (stands or not stood_only))
+    return bool(ram[0x000E] == _PLAYING and ram[0x06D6] == 0 and (stands or not stood_only))
 
 
 def room(ram: Ram) -> tuple[int, int, int, int]:
     """The room the player is in, so that a position is compared only with positions in the same one."""
-    return int(ram[0x075F]), int(ram[0x075C]), int(ram[0x0760]), int(ram[0x0750])
+    return int(ram[0x075F]), int(ram[0x075C]), int(ram[0x074E]), int(ram[0x074F])
 
 
 def decode(ram: Ram) -> dict[str, int]:
