@@ -136,6 +136,9 @@ def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_pa
         starts_along(trail, replace(VIEW, frame_skip=2))
     with pytest.raises(ConfigError, match="does not lead to its end"):
         starts_along(replace(trail, sequence="RIGHT:40"), VIEW)
+    for odd in ("SELECT:8", "RIGHT:3"):
+        with pytest.raises(ConfigError, match="no decisions of the complex set"):
+            starts_along(replace(trail, sequence=odd), VIEW)
     with pytest.raises(ConfigError, match="is of another ROM"):
         load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
     with pytest.raises(ConfigError, match="has no trail of 1-2"):

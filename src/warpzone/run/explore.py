@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_names
+from warpzone.envs.backends.telemetry import counts_as_ground
 from warpzone.envs.vector import ENDS, MarioVectorEnv
-from warpzone.run.trails import ACTIONS, Trail, at_rest, sequence_of
+from warpzone.run.trails import ACTIONS, Trail, sequence_of
 
 CONSOLES = 32
 PATIENCE = 60
@@ -134,7 +135,9 @@ class Explorer:
         """Keep the consoles that came to a new place, or sooner to a known one."""
         ram = self._envs.ram
         here = cells_of(ram)
-        for i in np.flatnonzero(at_rest(ram) & ~over & (here != self._last)).tolist():
+        for i in np.flatnonzero(~over & (here != self._last)).tolist():
+            if not counts_as_ground(ram[i], stood_only=True):
+                continue
             key = int(here[i])
             known = self._cells.get(key)
             decisions = self._from[i].decisions + len(self._since[i])

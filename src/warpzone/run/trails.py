@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from warpzone.envs.actions import action_names, parse_buttons
+from warpzone.envs.backends.telemetry import counts_as_ground, room
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.scripts import parse_sequence
 from warpzone.envs.vector import MarioVectorEnv
@@ -22,9 +23,6 @@ ACTIONS = "complex"
 """The buttons of trails: those that pipes and vines need are among them."""
 SPACING = 24
 """Pixels between two places to begin at."""
-_AREA_TYPE, _AREA_NUMBER = 0x074E, 0x074F
-_FLOAT_STATE, _SWIMMING, _PLAYER_STATE, _WARP_ZONE = 0x001D, 0x0704, 0x000E, 0x06D6
-_CLIMBING, _PLAYING = 3, 8
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,12 @@ class Trail:
     def actions(self) -> list[int]:
         """The numbers of the actions, one for each decision."""
         numbers = {parse_buttons(name): i for i, name in enumerate(action_names(ACTIONS))}
-        return [
-            numbers[part.buttons]
-            for part in parse_sequence(self.sequence)
-            for _ in range(part.frames // self.frame_skip)
-        ]
+        parts = parse_sequence(self.sequence)
+        if any(part.buttons not in numbers or part.frames % self.frame_skip for part in parts):
+            raise ConfigError(
+                f"The trail of {self.stage} has buttons or times that are no decisions of the {ACTIONS} set."
+            )
+        return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -77,17 +76,6 @@ def load_trail(folder: Path, stage: str) -> Trail | None:
         raise ConfigError(f"{path} is no trail: {error}.") from error
 
 
-def at_rest(
-    ram: np.ndarray[tuple[int, ...], np.dtype[np.uint8]],
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which players [N] stand, swim or climb and can act: nobody learns from a start in mid-fall."""
-    stands = (ram[:, _FLOAT_STATE] == 0) | (ram[:, _FLOAT_STATE] == _CLIMBING) | (ram[:, _SWIMMING] != 0)
-    plays: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
-        stands & (ram[:, _PLAYER_STATE] == _PLAYING) & (ram[:, _WARP_ZONE] == 0)
-    )
-    return plays
-
-
 def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[bytes]:
     """Snapshots on the way, first to last, for environments with this view.
 
@@ -106,11 +94,11 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
         _, info = envs.reset(seed=0)
         starts: dict[tuple[int, ...], bytes] = {}
         for action in trail.actions():
-            ram = envs.ram
-            if at_rest(ram)[0]:
-                room = int(ram[0, _AREA_TYPE]) << 8 | int(ram[0, _AREA_NUMBER])
+            ram = envs.ram[0]
+            # Nobody learns from a start in mid-fall.
+            if counts_as_ground(ram, stood_only=True):
                 x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
-                here = (sent_back, room, x // SPACING, y // SPACING)
+                here = (sent_back, *room(ram), x // SPACING, y // SPACING)
                 while here in starts:
                     starts.popitem()
                 starts[here] = envs.snapshot(0)
