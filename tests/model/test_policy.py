@@ -195,3 +195,26 @@ def test_pictures_are_scaled_to_one_by_the_first_convolution() -> None:
     white = torch.full((1, 1, 8, 8), 255, dtype=torch.uint8)
     expected = nn.Conv2d.forward(convolution, torch.ones(1, 1, 8, 8))
     torch.testing.assert_close(convolution(white), expected)
+
+
+@pytest.mark.parametrize("recurrent_type", MEMORIES)
+def test_weights_are_drawn_on_one_thread_whatever_torch_may_use(
+    recurrent_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more threads than cores the decomposition takes half a minute instead of a tenth of a second."""
+    seen = []
+    draw = torch.nn.init.orthogonal_
+
+    def watched(weight: Tensor, gain: float = 1.0) -> Tensor:
+        seen.append(torch.get_num_threads())
+        return draw(weight, gain)
+
+    monkeypatch.setattr(torch.nn.init, "orthogonal_", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        make_policy(recurrent_type)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}

@@ -117,6 +117,12 @@ def emulation_threads(config: TrainConfig) -> int:
     return cores() - 1 if beside and cores() > 2 else cores()
 
 
+def learning_threads(config: TrainConfig, device: torch.device) -> int:
+    """Emulation and learning take turns on a CPU, so each may have all cores. Beside a GPU torch has little to do on
+    them, and threads that wait for it take the cores from the consoles."""
+    return config.run.torch_threads or (cores() if device.type == "cpu" else 1)
+
+
 def build_parts(
     config: TrainConfig,
     device: torch.device,
@@ -126,10 +132,8 @@ def build_parts(
     """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
     seed = config.run.seed
     seed_everything(seed, config.run.deterministic)
-    # Emulation and learning take turns unless they overlap, so each may have all cores.
-    threads = config.run.torch_threads or cores()
-    if device.type == "cpu":
-        torch.set_num_threads(threads)
+    threads = learning_threads(config, device)
+    torch.set_num_threads(threads)
     envs = build_envs(config, device, say)
     # Replay needs gradients of other losses than the native kernels know.
     kind = "torch" if config.replay.per else config.run.learner

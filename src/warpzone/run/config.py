@@ -67,7 +67,7 @@ class RunConfig:
     log_interval: int = 5
     """Updates between two records of the metrics."""
     torch_threads: int = 0
-    """Threads torch computes with; 0 decides by the machine."""
+    """Threads torch computes with on the CPU; 0 decides: all cores, or one where a GPU does the work."""
     checkpoint_envs: bool = True
     """Save the consoles themselves unless they are large, so that a resumed run goes on in mid-episode."""
     record_video: bool = True
