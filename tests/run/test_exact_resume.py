@@ -53,7 +53,7 @@ def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(buffers: str, 
             "complex",
             buffers,
         ),
-        *("--trails", str(tmp_path / "trails"), "--trail-share", "0.9", "--trail-patience", "8"),
+        *("--trails", str(tmp_path / "trails"), "--trail-share", "0.9", "--trail-patience", "1"),
     )
     small_run(tmp_path, "--run-name", "whole", "--total-updates", "6", *flags)
     small_run(tmp_path, "--run-name", "halves", "--total-updates", "3", *flags)

@@ -169,13 +169,16 @@ class Recorder:
         self.queued.append((index, blob))
 
 
-def ended(stage: int, cleared: bool, began_on_trail: bool, begins_on_trail: bool) -> dict[str, Any]:
+def ended(
+    stage: int, cleared: bool, began_on_trail: bool, begins_on_trail: bool, progress: int = 0
+) -> dict[str, Any]:
     """Info of a step in which the first environment's episode ended."""
     rows = np.array([True, False, False, False])
     final = {
         "flag_get": rows & cleared,
         "stage_index": np.full(4, stage),
         "from_snapshot": np.full(4, int(began_on_trail)),
+        "progress": np.full(4, progress),
     }
     return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
 
@@ -246,6 +249,17 @@ def test_a_stage_is_left_alone_until_so_many_episodes_in_a_row_have_not_cleared_
     made.observe(slice(0, 4), ended(1, True, False, False))
     made.observe(slice(0, 4), ended(1, False, False, False))
     assert len(envs.queued) > 1
+
+
+def test_a_stage_is_left_alone_as_long_as_its_episodes_come_further_on_average() -> None:
+    made, envs = backward(patience=10)
+    for i in range(100):
+        made.observe(slice(0, 4), ended(1, False, False, False, progress=100 * i))
+    assert envs.queued == []
+    # Now and then an episode comes far, but the mean does not grow: the stage is stuck.
+    for i in range(400):
+        made.observe(slice(0, 4), ended(1, False, False, False, progress=9000 if i % 5 == 0 else 0))
+    assert envs.queued != []
 
 
 def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:

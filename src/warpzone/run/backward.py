@@ -23,6 +23,8 @@ OPEN, ANYWHERE = 0.3, 0.02
 """Weights of a part by how open it is whether the stage will be cleared from there, and of any part at all."""
 PART_RATE, START_RATE = 0.05, 0.02
 """How quickly the clear rates of the parts and of the true start follow their episodes."""
+REACH_RATE, FURTHER = 0.01, 1.02
+"""How quickly the mean ground covered follows the episodes from the true start, and what is further than before."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class TrailConfig:
     trail_share: float = 0.9
     """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
     trail_patience: int = 4000
-    """Episodes in a row from a stage's true start without a clear before its trail is used; 0: from the beginning."""
+    """Episodes in a row from a stage's true start that neither cleared it nor came further on average, before its trail
+    is used; 0: from the beginning."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.trail_share <= 1:
@@ -60,7 +63,7 @@ class Way:
         self.patience = self.full_patience = patience
         self.parts = min(PARTS, len(self.starts))
         self.cleared = np.zeros(self.parts)
-        self.mastery = 0.0
+        self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
         """A place to begin: mostly where success is lost before the next part, and where it is open."""
@@ -74,14 +77,30 @@ class Way:
         part = next(p for p in range(self.parts) if start < self._first(p + 1))
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
 
-    def ended_from_start(self, cleared: bool) -> None:
+    def ended_from_start(self, cleared: bool, ground: float) -> None:
+        """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
         self.mastery += START_RATE * (cleared - self.mastery)
+        self.reach += REACH_RATE * (ground - self.reach)
+        further = self.reach > FURTHER * self.furthest
+        if further:
+            self.furthest = self.reach
         if self.patience > 0:
-            self.patience = self.full_patience if cleared else self.patience - 1
+            self.patience = self.full_patience if cleared or further else self.patience - 1
 
     def need(self) -> float:
         """How much of its share the trail should have."""
         return 0.0 if self.patience > 0 else 1.0 - self.mastery
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
+            "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.patience, self.mastery = state["patience"], state["mastery"]
+        self.reach, self.furthest = state["reach"], state["furthest"]
+        self.cleared = np.array(state["cleared"])
 
     def _first(self, part: int) -> int:
         return part * len(self.starts) // self.parts
@@ -160,7 +179,7 @@ class Backward:
             self._on_trail += 1
             self.ways[began[0]].ended(began[1], cleared)
         elif stage in self.ways and not final["from_snapshot"][row]:
-            self.ways[stage].ended_from_start(cleared)
+            self.ways[stage].ended_from_start(cleared, float(final["progress"][row]))
         # A start that was queued while the step was under way is the next episode's, or the one after it.
         if column in self._queued and info["from_snapshot"][row]:
             self._began[column] = self._queued.pop(column)
@@ -171,10 +190,7 @@ class Backward:
         with self._lock:
             return {
                 "stages": list(self.stages),
-                "ways": {
-                    self.stages[stage]: [len(way.starts), way.patience, way.mastery, way.cleared.tolist()]
-                    for stage, way in self.ways.items()
-                },
+                "ways": {self.stages[stage]: way.state_dict() for stage, way in self.ways.items()},
                 "queued": [[column, *start] for column, start in self._queued.items()],
                 "began": [[column, *start] for column, start in self._began.items()],
                 "episodes": [self._episodes, self._on_trail],
@@ -184,15 +200,15 @@ class Backward:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up how far each way was, where it still is the same way."""
         with self._lock:
-            for name, (length, patience, mastery, cleared) in state["ways"].items():
+            for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                if way is not None and len(way.starts) == length:
-                    way.patience, way.mastery, way.cleared = patience, mastery, np.array(cleared)
+                if way is not None and len(way.starts) == saved["starts"]:
+                    way.load_state_dict(saved)
 
     def load_play(self, state: dict[str, Any]) -> None:
         """Go on with the episodes of consoles that were put back, if stages and ways are the same."""
         mine = {self.stages[stage]: len(way.starts) for stage, way in self.ways.items()}
-        if state["stages"] != self.stages or {k: v[0] for k, v in state["ways"].items()} != mine:
+        if state["stages"] != self.stages or {k: v["starts"] for k, v in state["ways"].items()} != mine:
             return
         with self._lock:
             self._random.bit_generator.state = state["random"]
