@@ -103,8 +103,11 @@ void Team::spawn() {
 }
 
 void Team::loop(int which, unsigned seen) {
-    // Sharing a core with others is worse than moving about, so pin only when there is one for each.
-    if (pin_ && static_cast<int>(cores_.size()) >= threads_ && threads_ > 0)
+    // Sharing a core with others is worse than moving about. So pin only when there is a core for each, and
+    // when the team has most of them: a smaller one leaves room for other runs, which would pin to the same
+    // cores.
+    const int cores = static_cast<int>(cores_.size());
+    if (pin_ && threads_ <= cores && 2 * threads_ > cores)
         pin_this_thread(cores_[static_cast<std::size_t>(which) % cores_.size()]);
     for (;;) {
         if (!often_.load(std::memory_order_relaxed) || !look(generation_, seen, longest_look))

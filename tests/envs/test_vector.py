@@ -200,6 +200,28 @@ def test_lives_leave_no_thread_behind() -> None:
     assert len(os.listdir("/proc/self/task")) == before
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_only_a_team_that_has_most_of_the_cores_keeps_its_threads_on_them() -> None:
+    """Several runs with a few threads each would else crowd on some cores and leave others idle."""
+    cores = len(os.sched_getaffinity(0))
+    if cores < 2:
+        pytest.skip("one core")
+
+    def pinned(threads: int) -> int:
+        before = set(os.listdir("/proc/self/task"))
+        envs = MarioVectorEnv(2 * threads, threads=threads, size=20, frame_stack=1)
+        envs.reset()
+        for _ in range(50):  # a thread that was late for the first steps
+            envs.step(np.zeros(envs.num_envs, np.int64))
+            new = set(os.listdir("/proc/self/task")) - before
+            alone = sum(len(os.sched_getaffinity(int(task))) == 1 for task in new)
+        envs.close()
+        return alone
+
+    assert pinned(cores // 2) == 0
+    assert pinned(cores) == cores
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_can_go_on() -> None:
     envs = MarioVectorEnv(4, threads=2)
