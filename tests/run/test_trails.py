@@ -208,6 +208,18 @@ def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
     assert counts.min() > 0
 
 
+def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
+    way = Way([bytes([n]) for n in range(200)])
+    way.cleared[10:] = 1.0
+    way.cleared[9] = 0.2
+    way.each[98:] = 1.0
+    random = np.random.default_rng(0)
+    drawn = np.bincount([way.choose(random) for _ in range(4000)], minlength=200)[90:100]
+    assert drawn.argmax() == 7
+    assert drawn[7] / drawn.sum() == pytest.approx(1.1 / 2.0, abs=0.05)
+    assert drawn.min() > 0
+
+
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
     way = Way([bytes([n]) for n in range(40)])
     for _ in range(100):
@@ -238,7 +250,7 @@ def test_the_share_shrinks_as_the_stage_is_cleared_from_its_true_start() -> None
     assert len(envs.queued) < 20
 
 
-def test_a_stage_is_left_alone_until_so_many_episodes_in_a_row_have_not_cleared_it() -> None:
+def test_a_stage_is_left_alone_until_so_many_decisions_in_a_row_have_not_cleared_it() -> None:
     made, envs = backward(patience=10)
     for i in range(16):
         made.observe(slice(0, 4), ended(1, i == 5, False, False))
@@ -284,7 +296,7 @@ def test_success_is_credited_to_the_start_that_was_really_used() -> None:
 def test_its_state_goes_on_where_it_was_saved() -> None:
     made, envs = backward(seed=5)
     for i in range(50):
-        made.observe(slice(0, 4), ended(1, i % 3 == 0, i > 0, i > 0))
+        made.observe(slice(0, 4), ended(1, i % 3 == 1, i > 0, i > 0))
     other, others = backward(seed=6)
     other.load_state_dict(made.state_dict())
     other.load_play(made.state_dict())

@@ -21,8 +21,10 @@ PARTS = 20
 """Of each way: success is counted for each part."""
 OPEN, ANYWHERE = 0.3, 0.02
 """Weights of a part by how open it is whether the stage will be cleared from there, and of any part at all."""
-PART_RATE, START_RATE = 0.05, 0.02
-"""How quickly the clear rates of the parts and of the true start follow their episodes."""
+ANY_OF_PART = 0.1
+"""Weight of any start within its part."""
+PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
+"""How quickly the clear rates of the parts, of each start in them and of the true start follow their episodes."""
 REACH_RATE, FURTHER = 0.01, 1.02
 """How quickly the mean ground covered follows the episodes from the true start, and what is further than before."""
 
@@ -35,9 +37,9 @@ class TrailConfig:
     """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
     trail_share: float = 0.9
     """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
-    trail_patience: int = 4000
-    """Episodes in a row from a stage's true start that neither cleared it nor came further on average, before its trail
-    is used; 0: from the beginning."""
+    trail_patience: int = 1_500_000
+    """Decisions in a row, in episodes from a stage's true start that neither cleared it nor came further on average,
+    before its trail is used; 0: from the beginning."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.trail_share <= 1:
@@ -63,21 +65,25 @@ class Way:
         self.patience = self.full_patience = patience
         self.parts = min(PARTS, len(self.starts))
         self.cleared = np.zeros(self.parts)
+        self.each = np.zeros(len(self.starts))
         self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A place to begin: mostly where success is lost before the next part, and where it is open."""
-        lost = np.maximum(np.append(self.cleared[1:], 1.0) - self.cleared, 0.0)
-        weights = lost + OPEN * self.cleared * (1.0 - self.cleared) + ANYWHERE
+        """A place to begin: mostly where success is lost before the next part, and where it is open; within a part,
+        by the same rule, where it is lost before the next start."""
+        weights = _lost(np.append(self.cleared, 1.0)) + ANYWHERE
         part = int(random.choice(self.parts, p=weights / weights.sum()))
-        return int(random.integers(self._first(part), self._first(part + 1)))
+        first, end = self._first(part), self._first(part + 1)
+        weights = _lost(np.append(self.each, 1.0)[first : end + 1]) + ANY_OF_PART
+        return first + int(random.choice(end - first, p=weights / weights.sum()))
 
     def ended(self, start: int, cleared: bool) -> None:
         """An episode that began at `start` is over."""
         part = next(p for p in range(self.parts) if start < self._first(p + 1))
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
+        self.each[start] += EACH_RATE * (cleared - self.each[start])
 
-    def ended_from_start(self, cleared: bool, ground: float) -> None:
+    def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
         """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
         self.mastery += START_RATE * (cleared - self.mastery)
         self.reach += REACH_RATE * (ground - self.reach)
@@ -85,7 +91,7 @@ class Way:
         if further:
             self.furthest = self.reach
         if self.patience > 0:
-            self.patience = self.full_patience if cleared or further else self.patience - 1
+            self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
 
     def need(self) -> float:
         """How much of its share the trail should have."""
@@ -95,15 +101,22 @@ class Way:
         return {
             "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
             "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
+            "each": self.each.tolist(),
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.patience, self.mastery = state["patience"], state["mastery"]
         self.reach, self.furthest = state["reach"], state["furthest"]
-        self.cleared = np.array(state["cleared"])
+        self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
 
     def _first(self, part: int) -> int:
         return part * len(self.starts) // self.parts
+
+
+def _lost(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of places along the way from their clear rates and that of the place behind the last."""
+    own = rates[:-1]
+    return np.maximum(rates[1:] - own, 0.0) + OPEN * own * (1.0 - own)
 
 
 class Backward:
@@ -126,15 +139,18 @@ class Backward:
         self._queued: dict[int, tuple[int, int]] = {}
         self._began: dict[int, tuple[int, int]] = {}
         self._episodes = self._on_trail = 0
+        self._lengths = np.zeros(0, np.int64)
         self._lock = threading.Lock()
 
     def attach(self, envs: Sequence[Startable]) -> None:
         """Tell whose columns are whose: those of each vector follow those of the one before."""
         first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
         self._envs = dict(zip(first, envs, strict=False))
+        self._lengths = np.zeros(first[-1], np.int64)
 
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
         """Take in one step of the environments in `columns`."""
+        self._lengths[columns] += 1
         ended = info.get("_final_info")
         if not self.ways or ended is None or not ended.any():
             return
@@ -173,13 +189,14 @@ class Backward:
 
     def _end(self, column: int, row: int, info: Mapping[str, Any], final: Mapping[str, Any]) -> None:
         cleared, stage = bool(final["flag_get"][row]), int(final["stage_index"][row])
+        length, self._lengths[column] = int(self._lengths[column]), 0
         self._episodes += 1
         began = self._began.pop(column, None)
         if began is not None:
             self._on_trail += 1
             self.ways[began[0]].ended(began[1], cleared)
         elif stage in self.ways and not final["from_snapshot"][row]:
-            self.ways[stage].ended_from_start(cleared, float(final["progress"][row]))
+            self.ways[stage].ended_from_start(cleared, float(final["progress"][row]), length)
         # A start that was queued while the step was under way is the next episode's, or the one after it.
         if column in self._queued and info["from_snapshot"][row]:
             self._began[column] = self._queued.pop(column)
@@ -194,6 +211,7 @@ class Backward:
                 "queued": [[column, *start] for column, start in self._queued.items()],
                 "began": [[column, *start] for column, start in self._began.items()],
                 "episodes": [self._episodes, self._on_trail],
+                "lengths": self._lengths.tolist(),
                 "random": self._random.bit_generator.state,
             }
 
@@ -213,6 +231,7 @@ class Backward:
         with self._lock:
             self._random.bit_generator.state = state["random"]
             self._episodes, self._on_trail = state["episodes"]
+            self._lengths[:] = state["lengths"]
             self._began = {column: (stage, start) for column, stage, start in state["began"]}
             self._queued = {column: (stage, start) for column, stage, start in state["queued"]}
             for column, (stage, start) in self._queued.items():
