@@ -85,7 +85,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
 
     def on_episode(record: dict[str, Any]) -> None:
         if record["start"] != "snapshot":
-            curriculum.observe(record["stage"], record["cleared"], record["x_max"])
+            curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
             if curriculum.adapts:
                 parts.set_stage_weights(curriculum.weights())
         record = {**record, "stage": stages[record["stage"]]}
