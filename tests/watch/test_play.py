@@ -150,6 +150,23 @@ def test_a_save_can_be_opened_and_played_on(served: tuple[Panel, Cabinet]) -> No
         wait_for(page, lambda told: told.get("frames", 0) > there["frames"] + 5)
 
 
+def test_whoever_has_an_answer_may_ask_again_while_the_saves_are_still_listed(
+    served: tuple[Panel, Cabinet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Saves.listed
+
+    def slowly(saves: Saves) -> list[dict[str, Any]]:
+        time.sleep(0.5)
+        return listed(saves)
+
+    monkeypatch.setattr(Saves, "listed", slowly)
+    with sit_down(served[0]) as page:
+        wait_for(page, lambda told: told.get("frames", 0) > 5)
+        for name in ("one", "two"):
+            ask(page, do="save", kind="replay", name=name)
+            assert said(page)["text"].startswith(f"saved {name}.replay.json")
+
+
 def test_an_episode_that_is_over_waits_and_is_no_start(served: tuple[Panel, Cabinet], out: Path) -> None:
     with sit_down(served[0]) as page:
         ended = wait_for(page, lambda told: bool(told.get("end")), held=RIGHT)

@@ -72,7 +72,8 @@ class Attendant:
 
     def __init__(self, cabinet: Cabinet, saves: Saves, seat: Seat) -> None:
         self._cabinet, self._saves, self._seat = cabinet, saves, seat
-        self._task: asyncio.Task[None] | None = None
+        self._busy = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def hear(self, text: str) -> None:
         """Take a message of the page."""
@@ -93,10 +94,13 @@ class Attendant:
             self._say("Somebody else plays: you have the controls when they leave.", good=False)
         elif order["do"] in ("pause", "resume"):
             self._cabinet.pause(order["do"] == "pause")
-        elif self._task is not None and not self._task.done():
+        elif self._busy:
             self._say("One thing at a time.", good=False)
         else:
-            self._task = asyncio.create_task(self._obey(order))
+            self._busy = True
+            task = asyncio.create_task(self._obey(order))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _obey(self, order: Mapping[str, Any]) -> None:
         does: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -107,9 +111,13 @@ class Attendant:
         try:
             if order["do"] not in does:
                 raise ConfigError(f"There is no order {order['do'][:20]!r}.")
-            self._say(await asyncio.to_thread(does[order["do"]], order))
+            said, good = await asyncio.to_thread(does[order["do"]], order), True
         except Error as error:
-            self._say(str(error), good=False)
+            said, good = str(error), False
+        finally:
+            # Whoever has the answer may ask again: only the order itself keeps others waiting, not what follows it.
+            self._busy = False
+        self._say(said, good)
         if order["do"] == "save":
             self._cabinet.tell({"type": "saves", "saves": await asyncio.to_thread(self._saves.listed)})
 
