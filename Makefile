@@ -36,7 +36,7 @@ format: setup ## rewrite files in the project's format
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
 test: setup lint ## all checks
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)
