@@ -72,9 +72,11 @@ bool look(const std::atomic<T>& value, T old, Clock::duration time) {
 
 }  // namespace
 
-Team::Team(int threads, bool pin) : threads_(threads), pin_(pin), shares_(static_cast<std::size_t>(threads)) {
-    if (pin_) cores_ = cores_after_callers();
-}
+Team::Team(int threads, bool pin)
+    : threads_(std::min(threads, static_cast<int>(next_job) - 1)),
+      pin_(pin),
+      shares_(static_cast<std::size_t>(threads_)),
+      cores_(pin ? cores_after_callers() : std::vector<int>()) {}
 
 Team::~Team() {
     if (pid_ != getpid()) {
@@ -83,7 +85,7 @@ Team::~Team() {
         return;
     }
     stop_ = true;
-    ++generation_;
+    generation_ += next_job;
     generation_.notify_all();
     for (auto& t : team_) t.join();
 }
@@ -103,19 +105,20 @@ void Team::spawn() {
 }
 
 void Team::loop(int which, unsigned seen) {
-    // Sharing a core with others is worse than moving about. So pin only when there is a core for each, and
-    // when the team has most of them: a smaller one leaves room for other runs, which would pin to the same
-    // cores.
+    // Sharing a core with others is worse than moving about. So pin only when a core is left for the caller,
+    // who is not pinned, and when the team has most of them: a smaller one leaves room for other runs, which
+    // would pin to the same cores.
     const int cores = static_cast<int>(cores_.size());
-    if (pin_ && threads_ <= cores && 2 * threads_ > cores)
+    if (pin_ && threads_ < cores && 2 * threads_ > cores)
         pin_this_thread(cores_[static_cast<std::size_t>(which) % cores_.size()]);
     for (;;) {
         if (!often_.load(std::memory_order_relaxed) || !look(generation_, seen, longest_look))
             generation_.wait(seen);
         seen = generation_.load();
         if (stop_) return;
-        // The last thread rests when the caller works in its place.
-        if (which < helpers_.load()) work(which);
+        // The last thread rests when the caller works in its place. That is read with the job's number: a
+        // thread that wakes late must not take the next job's word for it.
+        if (which < static_cast<int>(seen % next_job)) work(which);
     }
 }
 
@@ -146,15 +149,14 @@ void Team::begin(int count, const Item& item, int helpers) {
         share.next = static_cast<int>(std::int64_t{count} * k / threads_);
         share.end = static_cast<int>(std::int64_t{count} * (k + 1) / threads_);
     }
-    helpers_ = helpers;
-}
-
-void Team::start(int count, const Item& item) {
-    begin(count, item, threads_);
     unfinished_ = threads_;
-    ++generation_;
+    if (helpers == 0) return;
+    const unsigned job = generation_.load() / next_job + 1;
+    generation_ = job * next_job + static_cast<unsigned>(helpers);
     generation_.notify_all();
 }
+
+void Team::start(int count, const Item& item) { begin(count, item, threads_); }
 
 WorkError Team::finish() {
     // The others are at their last items.
@@ -165,13 +167,7 @@ WorkError Team::finish() {
 }
 
 WorkError Team::run(int count, const Item& item) {
-    const int helpers = threads_ - 1;
-    begin(count, item, helpers);
-    unfinished_ = helpers + 1;
-    if (helpers > 0) {
-        ++generation_;
-        generation_.notify_all();
-    }
+    begin(count, item, threads_ - 1);
     work(threads_ - 1);
     return finish();
 }

@@ -60,8 +60,10 @@ class Team {
     int pid_ = 0;
     std::vector<std::thread> team_;
 
+    /// The job's number times `next_job`, and how many of the team's threads work on it.
+    static constexpr unsigned next_job = 1024;
     std::atomic<unsigned> generation_{0};
-    std::atomic<int> unfinished_{0}, helpers_{0};
+    std::atomic<int> unfinished_{0};
     std::atomic<bool> stop_{false};
     std::atomic<bool> often_{false};  ///< the last job followed closely on the one before
     std::chrono::steady_clock::time_point finished_{};
