@@ -20,8 +20,8 @@ struct WorkError {
 /// then `finish`. Survives fork: a child process starts its own threads on its first job.
 class Team {
   public:
-    /// `pin`: if the team is to have most of the cores, keep each thread on one of its own, away from the
-    /// core of the thread that makes the team.
+    /// `pin`: if the team is to have most of the cores and leaves one for its caller, keep each thread on one
+    /// of its own, away from the core of the thread that makes the team.
     Team(int threads, bool pin);
     ~Team();
     Team(const Team&) = delete;

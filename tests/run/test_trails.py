@@ -179,6 +179,7 @@ def ended(
         "stage_index": np.full(4, stage),
         "from_snapshot": np.full(4, int(began_on_trail)),
         "progress": np.full(4, progress),
+        "steps": np.ones(4, np.int64),
     }
     return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
 
@@ -316,6 +317,16 @@ def test_a_way_that_has_changed_begins_anew() -> None:
     longer.load_state_dict(made.state_dict())
     longer.load_play(made.state_dict())
     assert not longer.ways[1].cleared.any()
+
+
+def test_a_run_of_before_patience_was_counted_in_decisions_goes_on_with_its_ways_anew() -> None:
+    made, envs = backward()
+    old = made.state_dict()
+    old["ways"] = {"4-4": [40, 0, 0.5, [1.0] * PARTS]}
+    made.load_state_dict(old)
+    made.load_play(old)
+    assert not made.ways[1].cleared.any()
+    assert envs.queued == []
 
 
 def test_a_training_run_begins_episodes_on_the_trail_and_reports_only_true_starts(

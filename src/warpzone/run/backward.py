@@ -139,18 +139,15 @@ class Backward:
         self._queued: dict[int, tuple[int, int]] = {}
         self._began: dict[int, tuple[int, int]] = {}
         self._episodes = self._on_trail = 0
-        self._lengths = np.zeros(0, np.int64)
         self._lock = threading.Lock()
 
     def attach(self, envs: Sequence[Startable]) -> None:
         """Tell whose columns are whose: those of each vector follow those of the one before."""
         first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
         self._envs = dict(zip(first, envs, strict=False))
-        self._lengths = np.zeros(first[-1], np.int64)
 
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
         """Take in one step of the environments in `columns`."""
-        self._lengths[columns] += 1
         ended = info.get("_final_info")
         if not self.ways or ended is None or not ended.any():
             return
@@ -189,14 +186,15 @@ class Backward:
 
     def _end(self, column: int, row: int, info: Mapping[str, Any], final: Mapping[str, Any]) -> None:
         cleared, stage = bool(final["flag_get"][row]), int(final["stage_index"][row])
-        length, self._lengths[column] = int(self._lengths[column]), 0
         self._episodes += 1
         began = self._began.pop(column, None)
         if began is not None:
             self._on_trail += 1
             self.ways[began[0]].ended(began[1], cleared)
         elif stage in self.ways and not final["from_snapshot"][row]:
-            self.ways[stage].ended_from_start(cleared, float(final["progress"][row]), length)
+            self.ways[stage].ended_from_start(
+                cleared, float(final["progress"][row]), int(final["steps"][row])
+            )
         # A start that was queued while the step was under way is the next episode's, or the one after it.
         if column in self._queued and info["from_snapshot"][row]:
             self._began[column] = self._queued.pop(column)
@@ -211,7 +209,6 @@ class Backward:
                 "queued": [[column, *start] for column, start in self._queued.items()],
                 "began": [[column, *start] for column, start in self._began.items()],
                 "episodes": [self._episodes, self._on_trail],
-                "lengths": self._lengths.tolist(),
                 "random": self._random.bit_generator.state,
             }
 
@@ -220,18 +217,21 @@ class Backward:
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                if way is not None and len(way.starts) == saved["starts"]:
+                # Runs that counted their patience in episodes begin anew on their ways.
+                if way is not None and isinstance(saved, dict) and len(way.starts) == saved["starts"]:
                     way.load_state_dict(saved)
 
     def load_play(self, state: dict[str, Any]) -> None:
         """Go on with the episodes of consoles that were put back, if stages and ways are the same."""
         mine = {self.stages[stage]: len(way.starts) for stage, way in self.ways.items()}
-        if state["stages"] != self.stages or {k: v["starts"] for k, v in state["ways"].items()} != mine:
+        if (
+            state["stages"] != self.stages
+            or {k: v["starts"] for k, v in state["ways"].items() if isinstance(v, dict)} != mine
+        ):
             return
         with self._lock:
             self._random.bit_generator.state = state["random"]
             self._episodes, self._on_trail = state["episodes"]
-            self._lengths[:] = state["lengths"]
             self._began = {column: (stage, start) for column, stage, start in state["began"]}
             self._queued = {column: (stage, start) for column, stage, start in state["queued"]}
             for column, (stage, start) in self._queued.items():
