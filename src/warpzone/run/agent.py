@@ -80,11 +80,7 @@ def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
 def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: int = 1) -> Agent:
     """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint."""
     path = resolve_checkpoint(checkpoint, runs_dir)
-    if path.suffix == SUFFIX:
-        weights, meta = load_weights(path)
-    else:
-        loaded: Any = load_checkpoint(path)
-        weights, meta = loaded.state["learner"]["policy"], loaded.meta
+    weights, meta = read_weights(path)
     config = meta.config
     if "view" not in config or "model" not in config:
         raise CheckpointError(
@@ -99,6 +95,16 @@ def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: i
     policy.load_state_dict(fit.weights)
     policy.requires_grad_(False)
     return Agent(policy, view, device, meta)
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+    """The policy's weights in a weights file or a checkpoint, and what is said of them."""
+    if path.suffix == SUFFIX:
+        return load_weights(path)
+    loaded: Any = load_checkpoint(path)
+    if not isinstance(loaded.state, dict) or "learner" not in loaded.state:
+        raise CheckpointError(f"{path} holds no learner: it is not from `warpzone train`.")
+    return loaded.state["learner"]["policy"], loaded.meta
 
 
 def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:

@@ -44,6 +44,8 @@ class RunConfig:
     resume: str = ""
     """What to go on from: `latest` of this run, else of the furthest run with this network and view; a checkpoint
     file; or another run's name. `search` is `latest`, but begins anew where nothing is found."""
+    begin_with: str = ""
+    """Weights a new run begins with instead of random ones: an agent's file, a checkpoint or a run's best."""
     preset: Preset = "auto"
     """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
     device: str = "auto"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from warpzone.collect import Listeners
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
-from warpzone.run.agent import Agent
+from warpzone.run.agent import Agent, read_weights, resolve_checkpoint
 from warpzone.run.backward import Backward
 from warpzone.run.build import Parts, build_parts, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
@@ -28,7 +29,7 @@ from warpzone.run.recording import FilmStopped, record_episode
 from warpzone.run.resume import ResumeSource, check_fits, find_resume
 from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
-from warpzone.run.state import restore_learning, restore_play, run_state, saved_run
+from warpzone.run.state import begin_with, restore_learning, restore_play, run_state, saved_run
 from warpzone.run.stopping import StopFlag
 from warpzone.run.trails import load_ways
 
@@ -71,6 +72,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     display = LoggedDisplay(display, folder)
     # Whatever is refused is refused before anything is written.
     source = _resume(config, folder, digest)
+    first_weights = _first_weights(config, digest) if source is None else None
     play_scripts(config, display.say)
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)
@@ -121,6 +123,8 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         if source is not None and saved is not None:
             display.say(str(source))
             restore_learning(saved, source, parts, run, progress, curriculum, backward, meter, display.say)
+        if first_weights is not None:
+            begin_with(first_weights, config.run.begin_with, parts, display.say)
         parts.collector.start()
         if saved is not None:
             restore_play(saved, parts, backward, display.say)
@@ -232,6 +236,17 @@ def _resume(config: TrainConfig, folder: Path, digest: str) -> ResumeSource | No
     if source is not None:
         check_fits(source, architecture=config.architecture(), rom_sha256=digest)
     return source
+
+
+def _first_weights(config: TrainConfig, digest: str) -> dict[str, Tensor] | None:
+    """Those of another agent, if the run is to begin with them; one of another network is refused."""
+    if not config.run.begin_with:
+        return None
+    path = resolve_checkpoint(config.run.begin_with, Path(config.run.runs_dir))
+    weights, meta = read_weights(path)
+    source = ResumeSource(path, meta, "--begin-with")
+    check_fits(source, architecture=config.architecture(), rom_sha256=digest)
+    return weights
 
 
 def _finished(config: TrainConfig, progress: Progress, elapsed_s: float, stop: StopFlag) -> str:

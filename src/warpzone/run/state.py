@@ -76,12 +76,9 @@ def restore_learning(
 ) -> None:
     """Load what was learned and counted, before the collector starts: its first actions are of these weights."""
     learner = dict(state["learner"])
-    fit = fit_weights(learner["policy"], parts.learner.policy.state_dict(), str(source.path))
-    for line in fit.report():
-        say(line)
     if not is_continued(parts.learner.generator, learner["generator"]):
         say("[train] the checkpoint is of another kind of device: random numbers begin anew")
-    learner["policy"] = {**parts.learner.policy.state_dict(), **fit.weights}
+    learner["policy"] = _fitted(learner["policy"], str(source.path), parts, say)
     parts.learner.load_state_dict(learner)
     run.episodes.load_state_dict(state["episodes"])
     curriculum.load_state_dict(state["curriculum"])
@@ -99,6 +96,13 @@ def restore_learning(
     progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
 
 
+def begin_with(weights: dict[str, torch.Tensor], name: str, parts: Parts, say: Callable[[str], None]) -> None:
+    """Give a new run the weights of another agent and nothing else, before the collector starts."""
+    say(f"[train] beginning with the weights of {name}")
+    fitted = _fitted(weights, name, parts, say)
+    parts.learner.load_state_dict({**parts.learner.state_dict(), "policy": fitted})
+
+
 def restore_play(state: dict[str, Any], parts: Parts, backward: Backward, say: Callable[[str], None]) -> None:
     """Put the consoles back to where they were, after the collector has started."""
     if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
@@ -108,6 +112,17 @@ def restore_play(state: dict[str, Any], parts: Parts, backward: Backward, say: C
     else:
         say("[train] the consoles were not saved or do not fit: episodes begin anew")
     restore_random_state(state["random"])
+
+
+def _fitted(
+    weights: dict[str, torch.Tensor], name: str, parts: Parts, say: Callable[[str], None]
+) -> dict[str, torch.Tensor]:
+    """Weights for the learner's policy; it says what did not fit."""
+    own = parts.learner.policy.state_dict()
+    fit = fit_weights(weights, own, name)
+    for line in fit.report():
+        say(line)
+    return {**own, **fit.weights}
 
 
 def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
