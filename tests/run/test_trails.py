@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from warpzone.run.build import rom_digest
 from warpzone.run.config import CPU
 from warpzone.run.evaluate import make_envs
 from warpzone.run.explore import Explorer, cells_of, find_trail
-from warpzone.run.trails import Trail, load_trail, load_ways, save_trail, starts_along
+from warpzone.run.trails import Trail, _leave_out_loop, load_trail, load_ways, save_trail, starts_along
 
 from .small_runs import measured, saved_state, small_run
 
@@ -59,21 +60,23 @@ def test_the_starts_along_it_are_different_places_at_which_the_player_stands(tra
     assert len(starts) > 20
     envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
     envs.reset(seed=0)
-    places: list[tuple[int, int, int]] = []
+    places: list[tuple[int, int, int, int]] = []
     steps: list[int] = []
     for start in starts:
         _, info = envs.reset(options={"snapshot": start})
         assert info["from_snapshot"][0]
         assert envs.ram[0, 0x1D] == 0
-        places.append((int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24, int(envs.ram[0, 0x074F])))
+        x, y, ground = (int(info[name][0]) for name in ("x_pos", "y_pos", "progress"))
+        places.append((x // 24, y // 24, int(envs.ram[0, 0x074F]), ground))
         steps.append(-int(info["time"][0]))
     assert len(set(places)) == len(places)
+    assert all(here[:3] != then[:3] for here, then in pairwise(places))
     assert steps == sorted(steps)
     assert places[0][0] <= 2
     assert max(places)[0] * 24 > 2900
 
 
-def test_what_random_play_wandered_before_it_came_back_to_a_place_is_left_out(trail: Trail) -> None:
+def test_loops_that_gained_ground_are_kept_and_others_left_out(trail: Trail) -> None:
     envs = make_envs(
         replace(VIEW, noop_max=0),
         1,
@@ -84,20 +87,42 @@ def test_what_random_play_wandered_before_it_came_back_to_a_place_is_left_out(tr
         autoreset_mode="disabled",
     )
     _, info = envs.reset(seed=0)
-    visited: list[tuple[int, ...]] = []
+    visited: list[tuple[tuple[int, ...], int]] = []
     for action in trail.actions():
         if envs.ram[0, 0x1D] == 0 and envs.ram[0, 0x0E] == 8:
-            visited.append(
-                (int(envs.ram[0, 0x074F]), int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24)
-            )
+            place = (int(envs.ram[0, 0x074F]), int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24)
+            visited.append((place, int(info["progress"][0])))
         _, _, _, _, info = envs.step(np.array([action]))
-    straight: list[tuple[int, ...]] = []
-    for place in visited:
-        if place in straight:
-            del straight[straight.index(place) :]
-        straight.append(place)
-    assert len(straight) < len(set(visited)) < len(visited)
-    assert len(starts_along(trail, VIEW)) == len(straight)
+    kept: list[tuple[tuple[int, ...], int]] = []
+    for here in visited:
+        if here in kept:
+            del kept[kept.index(here) :]
+        if kept and kept[-1][0] == here[0]:
+            kept.pop()
+        kept.append(here)
+    assert len(kept) < len(visited)
+    assert len(starts_along(trail, VIEW)) == len(kept)
+
+
+def test_a_way_back_behind_new_ground_is_part_of_the_way() -> None:
+    """Without it there is a hole: from before it the agent would have to find out all of it at once."""
+
+    def along(*visits: tuple[int, int]) -> list[tuple[int, int]]:
+        starts: list[tuple[tuple[int, ...], int, bytes]] = []
+        for place, ground in visits:
+            _leave_out_loop(starts, (place,), ground)
+            starts.append(((place,), ground, b""))
+        return [(place[0], ground) for place, ground, _ in starts]
+
+    # To and fro without anything new: only the straight way is left.
+    assert along((1, 10), (2, 20), (1, 20), (2, 20), (3, 30)) == [(1, 10), (2, 20), (3, 30)]
+    # Ahead, back to where another lane begins, and on from there.
+    assert along((1, 10), (2, 20), (3, 30), (2, 30), (1, 30), (7, 30)) == [
+        *((1, 10), (2, 20), (3, 30)),
+        *((2, 30), (1, 30), (7, 30)),
+    ]
+    # Of several visits in a row the last.
+    assert along((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
 
 
 def test_random_play_of_one_seed_repeats_itself_and_of_another_does_not() -> None:

@@ -12,6 +12,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.agent import from_json
 from warpzone.run.checkpoints import CheckpointKeeper
 from warpzone.run.config import ScriptConfig, TrainConfig
+from warpzone.run.lock import RunLock
 from warpzone.run.resume import ResumeSource
 from warpzone.run.stopping import StopFlag, stop_on_stall
 from warpzone.watch.durable import write_durably
@@ -73,6 +74,7 @@ class RunFolder:
         self.path = path
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = RunLock(self.path)
             write_durably(self.path / CONFIG_FILE, (json.dumps(config.as_dict(), indent=2) + "\n").encode())
         except OSError as error:
             raise ConfigError(
@@ -120,6 +122,7 @@ class RunFolder:
         if self.profiler is not None:
             steps.append(self.profiler.close)
         steps += [self.metrics.close, self.episodes.close, *(sink.close for sink in self._sinks)]
+        steps.append(self._lock.close)
         failures: list[Exception] = []
         for step in steps:
             try:

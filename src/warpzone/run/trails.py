@@ -24,6 +24,8 @@ ACTIONS = "complex"
 SPACING = 24
 """Pixels between two places to begin at."""
 
+_Place = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Trail:
@@ -80,7 +82,8 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     """Snapshots on the way, first to last, for environments with this view.
 
     The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
-    back to a place, what it did in between led nowhere, and nothing of that is kept.
+    back to a place without new ground in between, that led nowhere and is left out. Where it gained ground, the way back
+    is kept: a start must never be far from the one behind it, from which the agent can go on already.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -92,24 +95,32 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     )
     try:
         _, info = envs.reset(seed=0)
-        starts: dict[tuple[int, ...], bytes] = {}
+        starts: list[tuple[_Place, int, bytes]] = []
         for action in trail.actions():
             ram = envs.ram[0]
             # Nobody learns from a start in mid-fall.
             if counts_as_ground(ram, stood_only=True):
-                x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
-                here = (sent_back, *room(ram), x // SPACING, y // SPACING)
-                while here in starts:
-                    starts.popitem()
-                starts[here] = envs.snapshot(0)
+                names = ("x_pos", "y_pos", "wrong_turns", "progress")
+                x, y, sent_back, ground = (int(info[name][0]) for name in names)
+                place = (sent_back, *room(ram), x // SPACING, y // SPACING)
+                _leave_out_loop(starts, place, ground)
+                starts.append((place, ground, envs.snapshot(0)))
             _, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
         if not (terminated[0] and info["flag_get"][0]):
             raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
-        return list(starts.values())
+        return [snapshot for _, _, snapshot in starts]
     finally:
         envs.close()
+
+
+def _leave_out_loop(starts: list[tuple[_Place, int, bytes]], place: _Place, ground: int) -> None:
+    """Take out what lies between now and the last time here, if no ground was gained since."""
+    back = next((i for i, (at, had, _) in enumerate(starts) if (at, had) == (place, ground)), len(starts))
+    del starts[back:]
+    if starts and starts[-1][0] == place:
+        starts.pop()
 
 
 def load_ways(

@@ -1,0 +1,51 @@
+"""One process at a time in a run's folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from warpzone.errors import ConfigError
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_FILE = "train.lock"
+
+
+class RunLock:
+    """Held from opening to closing; a process that dies lets go of it.
+
+    A record lock, which forked workers do not inherit: one that outlives its trainer does not block the next.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ConfigError if another process trains this run."""
+        self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._lock(folder)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _lock(self, folder: Path) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return  # a file system without locks
+            holder = os.pread(self._file, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise ConfigError(
+                f"The run {folder} is being trained by another process (number {holder}): "
+                "stop that one, or choose another --run-name."
+            ) from error
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
