@@ -82,7 +82,7 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     """Snapshots on the way, first to last, for environments with this view.
 
     The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
-    back to a place without new ground in between, that led nowhere and is left out. Where it gained ground, the way back
+    back to a place without new ground in between, that led nowhere and is left out. Where it gained some, the way back
     is kept: a start must never be far from the one behind it, from which the agent can go on already.
     """
     if trail.frame_skip != view.frame_skip:
