@@ -18,7 +18,17 @@ from warpzone.run.build import rom_digest
 from warpzone.run.config import CPU
 from warpzone.run.evaluate import make_envs
 from warpzone.run.explore import Explorer, cells_of, find_trail
-from warpzone.run.trails import Trail, _leave_out_loop, load_trail, load_ways, save_trail, starts_along
+from warpzone.run.trails import (
+    IN_THE_AIR,
+    Trail,
+    _thinned,
+    _Visit,
+    _visit,
+    load_trail,
+    load_ways,
+    save_trail,
+    starts_along,
+)
 
 from .small_runs import measured, saved_state, small_run
 
@@ -55,74 +65,58 @@ def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> No
     assert json.loads((folder / "1-1.json").read_text())["sequence"].count(":") > 10
 
 
-def test_the_starts_along_it_are_different_places_at_which_the_player_stands(trail: Trail) -> None:
+def test_the_starts_along_it_follow_each_other_closely(trail: Trail) -> None:
     starts = starts_along(trail, VIEW)
-    assert len(starts) > 20
+    assert len(starts) > 40
     envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
     envs.reset(seed=0)
-    places: list[tuple[int, int, int, int]] = []
-    steps: list[int] = []
+    places: list[tuple[int, int, int]] = []
+    clocks: list[int] = []
+    standing = 0
     for start in starts:
         _, info = envs.reset(options={"snapshot": start})
         assert info["from_snapshot"][0]
-        assert envs.ram[0, 0x1D] == 0
-        x, y, ground = (int(info[name][0]) for name in ("x_pos", "y_pos", "progress"))
-        places.append((x // 24, y // 24, int(envs.ram[0, 0x074F]), ground))
-        steps.append(-int(info["time"][0]))
-    assert len(set(places)) == len(places)
-    assert all(here[:3] != then[:3] for here, then in pairwise(places))
-    assert steps == sorted(steps)
-    assert places[0][0] <= 2
-    assert max(places)[0] * 24 > 2900
+        standing += int(envs.ram[0, 0x1D] == 0)
+        places.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0]), int(info["y_pos"][0])))
+        clocks.append(-int(info["time"][0]))
+    assert clocks == sorted(clocks)
+    assert places[0][1] <= 48
+    assert max(x for _, x, _ in places) > 2900
+    assert len(starts) / 3 < standing < len(starts)
+    # Running, a decision covers 10 pixels or 12; no start is further away than a few of them.
+    steps = [abs(after[1] - before[1]) for before, after in pairwise(places) if after[0] == before[0]]
+    assert max(steps) <= 12 * (IN_THE_AIR + 4)
 
 
-def test_loops_that_gained_ground_are_kept_and_others_left_out(trail: Trail) -> None:
-    envs = make_envs(
-        replace(VIEW, noop_max=0),
-        1,
-        ["1-1"],
-        threads=1,
-        frame_stack=1,
-        action_type="complex",
-        autoreset_mode="disabled",
-    )
-    _, info = envs.reset(seed=0)
-    visited: list[tuple[tuple[int, ...], int]] = []
-    for action in trail.actions():
-        if envs.ram[0, 0x1D] == 0 and envs.ram[0, 0x0E] == 8:
-            place = (int(envs.ram[0, 0x074F]), int(info["x_pos"][0]) // 24, int(info["y_pos"][0]) // 24)
-            visited.append((place, int(info["progress"][0])))
-        _, _, _, _, info = envs.step(np.array([action]))
-    kept: list[tuple[tuple[int, ...], int]] = []
-    for here in visited:
-        if here in kept:
-            del kept[kept.index(here) :]
-        if kept and kept[-1][0] == here[0]:
-            kept.pop()
-        kept.append(here)
-    assert len(kept) < len(visited)
-    assert len(starts_along(trail, VIEW)) == len(kept)
+def kept(*visits: tuple[int, int]) -> list[tuple[int, int]]:
+    """What is left of visits to (place, ground covered by then)."""
+    seen: list[_Visit] = []
+    for decision, (place, ground) in enumerate(visits):
+        _visit(seen, _Visit((place,), ground, decision, stands=True))
+    return [(visit.place[0], visit.ground) for visit in seen]
 
 
-def test_a_way_back_behind_new_ground_is_part_of_the_way() -> None:
-    """Without it there is a hole: from before it the agent would have to find out all of it at once."""
-
-    def along(*visits: tuple[int, int]) -> list[tuple[int, int]]:
-        starts: list[tuple[tuple[int, ...], int, bytes]] = []
-        for place, ground in visits:
-            _leave_out_loop(starts, (place,), ground)
-            starts.append(((place,), ground, b""))
-        return [(place[0], ground) for place, ground, _ in starts]
-
+def test_loops_without_new_ground_are_left_out_and_others_are_part_of_the_way() -> None:
+    """Without the way back there is a hole: from before it the agent would have to find out all of it at once."""
     # To and fro without anything new: only the straight way is left.
-    assert along((1, 10), (2, 20), (1, 20), (2, 20), (3, 30)) == [(1, 10), (2, 20), (3, 30)]
+    assert kept((1, 10), (2, 20), (1, 20), (2, 20), (3, 30)) == [(1, 10), (2, 20), (3, 30)]
     # Ahead, back to where another lane begins, and on from there.
-    assert along((1, 10), (2, 20), (3, 30), (2, 30), (1, 30), (7, 30)) == [
+    assert kept((1, 10), (2, 20), (3, 30), (2, 30), (1, 30), (7, 30)) == [
         *((1, 10), (2, 20), (3, 30)),
         *((2, 30), (1, 30), (7, 30)),
     ]
     # Of several visits in a row the last.
-    assert along((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+    assert kept((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+
+
+def test_long_jumps_have_starts_and_short_ones_none() -> None:
+    def along(in_the_air: int) -> list[int]:
+        ground = [_Visit((0,), 0, 0, True), _Visit((9,), 90, in_the_air + 1, True)]
+        jump = [_Visit((i,), 0, i, False) for i in range(1, in_the_air + 1)]
+        return [visit.decision for visit in _thinned([ground[0], *jump, ground[1]])]
+
+    assert along(IN_THE_AIR - 1) == [0, IN_THE_AIR]
+    assert along(10) == [0, 4, 8, 11]
 
 
 def test_random_play_of_one_seed_repeats_itself_and_of_another_does_not() -> None:

@@ -24,7 +24,8 @@ ACTIONS = "complex"
 SPACING = 24
 """Pixels between two places to begin at."""
 
-_Place = tuple[int, ...]
+IN_THE_AIR = 4
+"""Decisions between two such places in a jump."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,17 @@ class Trail:
                 f"The trail of {self.stage} has buttons or times that are no decisions of the {ACTIONS} set."
             )
         return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """The player at a place: when, with how much ground covered, and whether he stood there."""
+
+    place: tuple[int, ...]
+    ground: int
+    decision: int
+    stands: bool
+    snapshot: bytes = b""
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -83,7 +95,8 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
 
     The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
     back to a place without new ground in between, that led nowhere and is left out. Where it gained some, the way back
-    is kept: a start must never be far from the one behind it, from which the agent can go on already.
+    is kept: a start must never be far from the one behind it, from which the agent can go on already. Hence long jumps
+    have starts too.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -95,32 +108,39 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     )
     try:
         _, info = envs.reset(seed=0)
-        starts: list[tuple[_Place, int, bytes]] = []
-        for action in trail.actions():
+        visits: list[_Visit] = []
+        for decision, action in enumerate(trail.actions()):
             ram = envs.ram[0]
-            # Nobody learns from a start in mid-fall.
-            if counts_as_ground(ram, stood_only=True):
-                names = ("x_pos", "y_pos", "wrong_turns", "progress")
-                x, y, sent_back, ground = (int(info[name][0]) for name in names)
-                place = (sent_back, *room(ram), x // SPACING, y // SPACING)
-                _leave_out_loop(starts, place, ground)
-                starts.append((place, ground, envs.snapshot(0)))
+            x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
+            place = (sent_back, *room(ram), x // SPACING, y // SPACING)
+            stands = counts_as_ground(ram, stood_only=True)
+            _visit(visits, _Visit(place, int(info["progress"][0]), decision, stands, envs.snapshot(0)))
             _, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
         if not (terminated[0] and info["flag_get"][0]):
             raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
-        return [snapshot for _, _, snapshot in starts]
+        return [visit.snapshot for visit in _thinned(visits)]
     finally:
         envs.close()
 
 
-def _leave_out_loop(starts: list[tuple[_Place, int, bytes]], place: _Place, ground: int) -> None:
-    """Take out what lies between now and the last time here, if no ground was gained since."""
-    back = next((i for i, (at, had, _) in enumerate(starts) if (at, had) == (place, ground)), len(starts))
-    del starts[back:]
-    if starts and starts[-1][0] == place:
-        starts.pop()
+def _visit(visits: list[_Visit], now: _Visit) -> None:
+    """Add a visit, without what lies between it and the last time there if no ground was gained since."""
+    same = (i for i, v in enumerate(visits) if (v.place, v.ground) == (now.place, now.ground))
+    del visits[next(same, len(visits)) :]
+    if visits and visits[-1].place == now.place:
+        visits.pop()
+    visits.append(now)
+
+
+def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
+    """All on the ground, and of those in the air one every so often."""
+    kept: list[_Visit] = []
+    for visit in visits:
+        if visit.stands or (kept and visit.decision - kept[-1].decision >= IN_THE_AIR):
+            kept.append(visit)
+    return kept
 
 
 def load_ways(
