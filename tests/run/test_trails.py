@@ -13,7 +13,7 @@ import pytest
 
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.backward import ANYWHERE, OPEN, PARTS, Backward, TrailConfig, Way
+from warpzone.run.backward import EVEN, OPEN, PARTS, Backward, TrailConfig, Way
 from warpzone.run.build import rom_digest
 from warpzone.run.config import CPU
 from warpzone.run.evaluate import make_envs
@@ -221,10 +221,9 @@ def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
     random = np.random.default_rng(0)
     counts = np.bincount([way.choose(random) for _ in range(4000)], minlength=40).reshape(20, 2).sum(1)
     # Half of the success of part 11 is lost in part 10, which is open as well, and all of part 10's in part 9.
-    weights = np.full(20, ANYWHERE)
-    weights[9] += 0.5
-    weights[10] += 0.5 + OPEN * 0.25
-    assert counts[[9, 10]] / 4000 == pytest.approx((weights / weights.sum())[[9, 10]], abs=0.03)
+    weights = np.array([0.5, 0.5 + OPEN * 0.25])
+    expected = EVEN / 20 + (1 - EVEN) * weights / weights.sum()
+    assert counts[[9, 10]] / 4000 == pytest.approx(expected, abs=0.03)
     assert counts.min() > 0
 
 
@@ -236,8 +235,20 @@ def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
     random = np.random.default_rng(0)
     drawn = np.bincount([way.choose(random) for _ in range(4000)], minlength=200)[90:100]
     assert drawn.argmax() == 7
-    assert drawn[7] / drawn.sum() == pytest.approx(1.1 / 2.0, abs=0.05)
+    assert drawn[7] / drawn.sum() == pytest.approx(1 - EVEN + EVEN / 10, abs=0.05)
     assert drawn.min() > 0
+
+
+def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
+    way = Way([bytes([n]) for n in range(40)])
+    # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
+    way.cleared[8:] = 0.9
+    way.cleared[12:15] = 0.0
+    random = np.random.default_rng(0)
+    counts = np.bincount([way.choose(random) for _ in range(4000)], minlength=40).reshape(20, 2).sum(1)
+    assert counts.argmax() == 7
+    assert counts[7] > 0.5 * counts.sum()
+    assert counts[12:15] / 4000 == pytest.approx(EVEN / 20, abs=0.01)
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:

@@ -1,8 +1,8 @@
 """Learning backwards: episodes that begin along a known way through the stage.
 
 Starts are drawn most often where success is lost: from where the stage is cleared less often than from a little further
-on. That is near the end at first and later further back, until the true start is reached. What the agent has to
-discover is then never far from what it can.
+on, and from any place before. That is near the end at first and later further back, until the true start is reached.
+What the agent has to discover is then never far from what it can.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from warpzone.errors import ConfigError
 
 PARTS = 20
 """Of each way: success is counted for each part."""
-OPEN, ANYWHERE = 0.3, 0.02
-"""Weights of a part by how open it is whether the stage will be cleared from there, and of any part at all."""
-ANY_OF_PART = 0.1
-"""Weight of any start within its part."""
+OPEN = 0.3
+"""Weight of a place by how open it is whether the stage will be cleared from there."""
+EVEN = 0.2
+"""Share of the draws that are even: of parts, and of starts within one."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
 """How quickly the clear rates of the parts, of each start in them and of the true start follow their episodes."""
 REACH_RATE, FURTHER = 0.01, 1.02
@@ -71,11 +71,9 @@ class Way:
     def choose(self, random: np.random.Generator) -> int:
         """A place to begin: mostly where success is lost before the next part, and where it is open; within a part,
         by the same rule, where it is lost before the next start."""
-        weights = _lost(np.append(self.cleared, 1.0)) + ANYWHERE
-        part = int(random.choice(self.parts, p=weights / weights.sum()))
+        part = _draw(_lost(self.cleared), random)
         first, end = self._first(part), self._first(part + 1)
-        weights = _lost(np.append(self.each, 1.0)[first : end + 1]) + ANY_OF_PART
-        return first + int(random.choice(end - first, p=weights / weights.sum()))
+        return first + _draw(_lost(self.each)[first:end], random)
 
     def ended(self, start: int, cleared: bool) -> None:
         """An episode that began at `start` is over."""
@@ -114,9 +112,21 @@ class Way:
 
 
 def _lost(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of places along the way from their clear rates and that of the place behind the last."""
-    own = rates[:-1]
-    return np.maximum(rates[1:] - own, 0.0) + OPEN * own * (1.0 - own)
+    """Weights of places along the way by the clear rates from there.
+
+    Random play gets into trouble and out again by luck. From such a place the stage is seldom cleared, and need not be
+    where it is cleared from a place before: only what exceeds all places before counts as lost there.
+    """
+    best = np.maximum.accumulate(np.append(rates, 1.0))
+    return np.diff(best) + OPEN * rates * (1.0 - rates)
+
+
+def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
+    """One of the places by weight; now and then any."""
+    total = float(weights.sum())
+    if total <= 0.0 or random.random() < EVEN:
+        return int(random.integers(len(weights)))
+    return int(random.choice(len(weights), p=weights / total))
 
 
 class Backward:
