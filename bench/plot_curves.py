@@ -30,18 +30,27 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
+def _mean(value: Any) -> float:
+    values = list(value.values()) if isinstance(value, dict) else [value or 0.0]
+    return sum(values) / max(len(values), 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", help="LABEL=RUN")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--title", default="")
+    parser.add_argument(
+        "--field", default="clear_rate_mean", help="what is drawn; a mean where it is by stage"
+    )
+    parser.add_argument("--ylabel", default="clear rate, last 100 episodes")
     parser.add_argument("--csv-dir", type=Path, default=None, help="keep each run's curve here as CSV")
     args = parser.parse_args()
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), constrained_layout=True)
     for item in args.runs:
         label, _, where = item.partition("=")
         records = read(Path(where))
-        rates = [r["clear_rate_mean"] or 0.0 for r in records]
+        rates = [_mean(r[args.field]) for r in records]
         axes[0].plot([r["elapsed_s"] for r in records], rates, label=label)
         axes[1].plot([r["global_step"] / 1e6 for r in records], rates, label=label)
         if args.csv_dir is not None:
@@ -49,12 +58,13 @@ def main() -> None:
             slug = re.sub("[^a-z0-9]+", "-", label.lower())
             with (args.csv_dir / f"{args.out.stem}-{slug}.csv").open("w", newline="") as file:
                 writer = csv.writer(file)
-                writer.writerow(COLUMNS)
+                columns = tuple(dict.fromkeys((*COLUMNS, args.field)))
+                writer.writerow(columns)
                 for r in records:
-                    writer.writerow(["" if r[c] is None else f"{r[c]:.6g}" for c in COLUMNS])
+                    writer.writerow(["" if r[c] is None else f"{_mean(r[c]):.6g}" for c in columns])
     for axis, name in zip(axes, ("seconds of training", "million decisions"), strict=True):
         axis.set_xlabel(name)
-        axis.set_ylabel("clear rate, last 100 episodes")
+        axis.set_ylabel(args.ylabel)
         axis.set_ylim(0, 1)
         axis.grid(alpha=0.3)
     axes[0].legend(fontsize=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,20 @@ def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
     trail = load_trail(tmp_path, "1-1")
     assert trail is not None
     shown = capsys.readouterr().out
-    assert f"1-1: {trail.decisions} decisions, found after {trail.tried:,}" in shown
+    assert f"1-1: a way of {trail.decisions} decisions, found after {trail.tried:,}" in shown
     assert "1 of 1 stages have a trail" in shown
     before = (tmp_path / "1-1.json").stat().st_mtime_ns
     assert main(asked) == 0
     assert (tmp_path / "1-1.json").stat().st_mtime_ns == before
+
+
+def test_of_several_ways_the_shortest_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", "--stages", "1-4", "--tries", "3", "--seed", "5", "--out", str(tmp_path)]) == 0
+    found = [int(n) for n in re.findall(r"a way of (\d+) decisions", capsys.readouterr().out)]
+    assert len(set(found)) == 3
+    kept = load_trail(tmp_path, "1-4")
+    assert kept is not None
+    assert kept.decisions == min(found)
 
 
 def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(
@@ -40,6 +50,7 @@ def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(
     [
         (["--stages", "9-9"], "9-9"),
         (["--minutes", "0"], "--minutes must be more than 0"),
+        (["--tries", "0"], "--tries at least 1"),
         (["--threads", "-1"], "--threads can't be negative"),
     ],
 )

@@ -32,9 +32,11 @@ class ExploreConfig:
     out: Path = Path("trails")
     """Folder for the trails, one STAGE.json each. Stages that have one there are left as they are."""
     minutes: float = 5.0
-    """Most time for each stage."""
+    """Most time for each try."""
+    tries: int = 1
+    """Ways to look for in each stage, with seed after seed. The shortest is kept: it has the fewest detours."""
     seed: int = 0
-    """Of the random play."""
+    """Of the random play; of the first try."""
     threads: int = 0
     """Stages explored at the same time; 0: one for each core."""
     frame_skip: int = 4
@@ -46,8 +48,10 @@ class ExploreConfig:
 def run(argv: list[str]) -> int:
     """Explore; 1 if a stage has no trail in the end."""
     config = parse(ExploreConfig(), argv, "warpzone explore", ExploreConfig.__doc__ or "")
-    if config.minutes <= 0 or config.threads < 0:
-        raise ConfigError("--minutes must be more than 0, and --threads can't be negative.")
+    if config.minutes <= 0 or config.tries < 1 or config.threads < 0:
+        raise ConfigError(
+            "--minutes must be more than 0, --tries at least 1, and --threads can't be negative."
+        )
     stages = parse_stages(config.stages)
     digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
     with StopFlag(print) as stop, ThreadPoolExecutor(config.threads or cores()) as pool:
@@ -55,34 +59,16 @@ def run(argv: list[str]) -> int:
         def one(stage: str) -> Trail | None:
             if known := load_trail(config.out, stage):
                 return known
-            if stop:
+            seeds = range(config.seed, config.seed + config.tries)
+            ways = [
+                way for seed in seeds if not stop and (way := _explore(config, stage, seed, digest, stop))
+            ]
+            if not ways:
                 return None
-            said = time.monotonic()
-
-            def progress(so_far: Explored) -> None:
-                nonlocal said
-                if time.monotonic() - said > SAY_EVERY_S:
-                    said = time.monotonic()
-                    print(
-                        f"[explore] {stage}: {so_far.seconds:.0f} s, {so_far.tried:,} decisions, "
-                        f"{so_far.cells:,} places, x up to {so_far.furthest:,}",
-                        flush=True,
-                    )
-
-            trail = find_trail(
-                stage, rom_sha256=digest, frame_skip=config.frame_skip, seed=config.seed, rom=config.rom or None,
-                minutes=config.minutes, progress=progress, should_stop=lambda: bool(stop),
-            )  # fmt: skip
-            if trail is None:
-                print(f"[explore] {stage}: no way found", flush=True)
-                return None
-            path = save_trail(trail, config.out)
-            print(
-                f"[explore] {stage}: {trail.decisions} decisions, found after {trail.tried:,} in "
-                f"{trail.seconds:.0f} s: {path}",
-                flush=True,
-            )
-            return trail
+            shortest = min(ways, key=lambda way: way.decisions)
+            path = save_trail(shortest, config.out)
+            print(f"[explore] {stage}: {shortest.decisions} decisions in {path}", flush=True)
+            return shortest
 
         found = list(pool.map(one, stages))
     if stop:
@@ -91,3 +77,32 @@ def run(argv: list[str]) -> int:
         f"[explore] {sum(t is not None for t in found)} of {len(stages)} stages have a trail in {config.out}"
     )
     return 0 if all(found) else 1
+
+
+def _explore(config: ExploreConfig, stage: str, seed: int, digest: str, stop: StopFlag) -> Trail | None:
+    """One try, saying how far it is."""
+    said = time.monotonic()
+
+    def progress(so_far: Explored) -> None:
+        nonlocal said
+        if time.monotonic() - said > SAY_EVERY_S:
+            said = time.monotonic()
+            print(
+                f"[explore] {stage}: {so_far.seconds:.0f} s, {so_far.tried:,} decisions, "
+                f"{so_far.cells:,} places, x up to {so_far.furthest:,}",
+                flush=True,
+            )
+
+    trail = find_trail(
+        stage, rom_sha256=digest, frame_skip=config.frame_skip, seed=seed, rom=config.rom or None,
+        minutes=config.minutes, progress=progress, should_stop=lambda: bool(stop),
+    )  # fmt: skip
+    if trail is not None:
+        print(
+            f"[explore] {stage}: a way of {trail.decisions} decisions, found after {trail.tried:,} in "
+            f"{trail.seconds:.0f} s",
+            flush=True,
+        )
+    elif not stop:
+        print(f"[explore] {stage}: no way found in {config.minutes:g} minutes", flush=True)
+    return trail
