@@ -10,6 +10,8 @@ import torch
 from warpzone.cli.export import run as export
 from warpzone.errors import CheckpointError
 from warpzone.run.agent import read_weights
+from warpzone.run.checkpoints import save_checkpoint
+from warpzone.run.sidecar import CheckpointMeta
 
 from .small_runs import Quiet, saved_state, small_run
 
@@ -61,4 +63,11 @@ def test_weights_of_another_network_are_refused_and_nothing_is_written(tmp_path:
         small_run(tmp_path, "--run-name", "b", "--action-type", "complex", "--begin-with", "a", *STILL)
     with pytest.raises(CheckpointError, match="no checkpoint or run"):
         small_run(tmp_path, "--run-name", "b", "--begin-with", "nowhere", *STILL)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_checkpoint_that_is_of_no_training_run_is_refused(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path, "other", {"weights": 1}, CheckpointMeta())
+    with pytest.raises(CheckpointError, match="holds no learner"):
+        small_run(tmp_path, "--run-name", "b", "--begin-with", str(path), *STILL)
     assert not (tmp_path / "b").exists()

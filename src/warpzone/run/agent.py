@@ -101,10 +101,8 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
     """The policy's weights in a weights file or a checkpoint, and what is said of them."""
     if path.suffix == SUFFIX:
         return load_weights(path)
-    loaded: Any = load_checkpoint(path)
-    if not isinstance(loaded.state, dict) or "learner" not in loaded.state:
-        raise CheckpointError(f"{path} holds no learner: it is not from `warpzone train`.")
-    return loaded.state["learner"]["policy"], loaded.meta
+    loaded = load_checkpoint(path)
+    return loaded.of_training()["learner"]["policy"], loaded.meta
 
 
 def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.checkpoint_format import Tree, read_tree, write_tree
@@ -44,6 +44,12 @@ class Checkpoint:
     path: Path
     meta: CheckpointMeta
     state: Tree
+
+    def of_training(self) -> dict[str, Any]:
+        """Its state, if it is that of a training run."""
+        if not isinstance(self.state, dict) or "learner" not in self.state:
+            raise CheckpointError(f"{self.path} holds no learner: it is not from `warpzone train`.")
+        return self.state
 
 
 @dataclass(frozen=True)

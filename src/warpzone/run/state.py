@@ -57,10 +57,7 @@ def run_state(
 
 def saved_run(source: ResumeSource) -> dict[str, Any]:
     """What `run_state` gave when the checkpoint was written."""
-    state: Any = load_checkpoint(source.path).state
-    if not isinstance(state, dict) or "learner" not in state:
-        raise CheckpointError(f"{source.path} holds no learner: it is not from `warpzone train`.")
-    return state
+    return load_checkpoint(source.path).of_training()
 
 
 def restore_learning(

@@ -23,7 +23,6 @@ ACTIONS = "complex"
 """The buttons of trails: those that pipes and vines need are among them."""
 SPACING = 24
 """Pixels between two places to begin at."""
-
 IN_THE_AIR = 4
 """Decisions between two such places in a jump."""
 

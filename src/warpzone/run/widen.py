@@ -27,10 +27,12 @@ def widened(checkpoint: Checkpoint, action_type: str) -> Checkpoint:
 
     It plays nearly as before: new actions begin unlikely, and learning finds out what they are good for.
     """
-    state: Any = checkpoint.state
-    if not isinstance(state, dict) or "learner" not in state or "view" not in checkpoint.meta.config:
-        raise CheckpointError("This checkpoint holds no learner: it is not from `warpzone train`.")
+    state = checkpoint.of_training()
     config = checkpoint.meta.config
+    if "view" not in config:
+        raise CheckpointError(
+            f"{checkpoint.path} does not say how its agent sees the game: it is not from `warpzone train`."
+        )
     view = from_json(ViewConfig, config["view"])
     old, new = action_names(view.action_type), action_names(action_type)
     if new[: len(old)] != old or len(new) == len(old):
