@@ -20,14 +20,15 @@ from warpzone.run.evaluate import make_envs
 from warpzone.run.explore import Explorer, cells_of, find_trail
 from warpzone.run.trails import (
     IN_THE_AIR,
+    SPACING,
     Trail,
     _thinned,
     _Visit,
     _visit,
     load_trail,
     load_ways,
+    places_along,
     save_trail,
-    starts_along,
 )
 
 from .small_runs import measured, saved_state, small_run
@@ -65,9 +66,10 @@ def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> No
     assert json.loads((folder / "1-1.json").read_text())["sequence"].count(":") > 10
 
 
-def test_the_starts_along_it_follow_each_other_closely(trail: Trail) -> None:
-    starts = starts_along(trail, VIEW)
-    assert len(starts) > 40
+def test_the_places_along_it_follow_each_other_closely(trail: Trail) -> None:
+    along = places_along(trail, VIEW)
+    assert len(along) > 40
+    starts = [moments[0] for moments in along]
     envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
     envs.reset(seed=0)
     places: list[tuple[int, int, int]] = []
@@ -82,7 +84,7 @@ def test_the_starts_along_it_follow_each_other_closely(trail: Trail) -> None:
     assert clocks == sorted(clocks)
     assert places[0][1] <= 48
     assert max(x for _, x, _ in places) > 2900
-    assert len(starts) / 3 < standing < len(starts)
+    assert len(starts) / 4 < standing < len(starts)
     # Running, a decision covers 10 pixels or 12; no start is further away than a few of them.
     steps = [abs(after[1] - before[1]) for before, after in pairwise(places) if after[0] == before[0]]
     assert max(steps) <= 12 * (IN_THE_AIR + 4)
@@ -90,10 +92,14 @@ def test_the_starts_along_it_follow_each_other_closely(trail: Trail) -> None:
 
 def kept(*visits: tuple[int, int]) -> list[tuple[int, int]]:
     """What is left of visits to (place, ground covered by then)."""
+    return [(visit.place[0], visit.ground) for visit in visited(*visits)]
+
+
+def visited(*visits: tuple[int, int]) -> list[_Visit]:
     seen: list[_Visit] = []
     for decision, (place, ground) in enumerate(visits):
-        _visit(seen, _Visit((place,), ground, decision, stands=True))
-    return [(visit.place[0], visit.ground) for visit in seen]
+        _visit(seen, _Visit((place,), ground, decision, stands=True, moments=(bytes([decision]),)))
+    return seen
 
 
 def test_loops_without_new_ground_are_left_out_and_others_are_part_of_the_way() -> None:
@@ -105,15 +111,45 @@ def test_loops_without_new_ground_are_left_out_and_others_are_part_of_the_way() 
         *((1, 10), (2, 20), (3, 30)),
         *((2, 30), (1, 30), (7, 30)),
     ]
-    # Of several visits in a row the last.
+    # Several decisions at a place are one visit.
     assert kept((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+
+
+def test_every_decision_at_a_place_is_a_moment_of_it() -> None:
+    """Where 'down' must be pressed to the pixel, the start may be one step before it as well as ten."""
+    # Also those without new ground, and only of the last time there.
+    assert [
+        visit.moments for visit in visited((1, 10), (1, 10), (2, 10), (1, 10), (1, 10), (1, 14), (2, 20))
+    ] == [
+        (b"\x03", b"\x04", b"\x05"),
+        (b"\x06",),
+    ]
+
+
+def test_no_decision_of_the_way_is_left_out_but_those_of_loops(trail: Trail) -> None:
+    moments = [moment for place in places_along(trail, VIEW) for moment in place]
+    assert trail.decisions / 3 < len(moments) <= trail.decisions
+    envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
+    envs.reset(seed=0)
+    at: list[tuple[int, int]] = []
+    for moment in moments:
+        _, info = envs.reset(options={"snapshot": moment})
+        at.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0])))
+    assert (
+        max(abs(after[1] - before[1]) for before, after in pairwise(at) if after[0] == before[0])
+        <= SPACING + 12
+    )
 
 
 def test_long_jumps_have_starts_and_short_ones_none() -> None:
     def along(in_the_air: int) -> list[int]:
-        ground = [_Visit((0,), 0, 0, True), _Visit((9,), 90, in_the_air + 1, True)]
-        jump = [_Visit((i,), 0, i, False) for i in range(1, in_the_air + 1)]
-        return [visit.decision for visit in _thinned([ground[0], *jump, ground[1]])]
+        stands = [i in (0, in_the_air + 1) for i in range(in_the_air + 2)]
+        jump = [_Visit((i,), 0, i, on, (bytes([i]),)) for i, on in enumerate(stands)]
+        thinned = _thinned(jump)
+        # What lies between two places are moments of the first.
+        assert b"".join(b"".join(visit.moments) for visit in thinned) == bytes(range(in_the_air + 2))
+        assert all(visit.moments[0] == bytes([visit.decision]) for visit in thinned)
+        return [visit.decision for visit in thinned]
 
     assert along(IN_THE_AIR - 1) == [0, IN_THE_AIR]
     assert along(10) == [0, 4, 8, 11]
@@ -152,12 +188,12 @@ def test_cells_tell_rooms_tiles_heights_speeds_and_parts_of_a_maze_apart() -> No
 
 def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds its buttons for 4 frames, not 2"):
-        starts_along(trail, replace(VIEW, frame_skip=2))
+        places_along(trail, replace(VIEW, frame_skip=2))
     with pytest.raises(ConfigError, match="does not lead to its end"):
-        starts_along(replace(trail, sequence="RIGHT:40"), VIEW)
+        places_along(replace(trail, sequence="RIGHT:40"), VIEW)
     for odd in ("SELECT:8", "RIGHT:3"):
         with pytest.raises(ConfigError, match="no decisions of the complex set"):
-            starts_along(replace(trail, sequence=odd), VIEW)
+            places_along(replace(trail, sequence=odd), VIEW)
     with pytest.raises(ConfigError, match="is of another ROM"):
         load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
     with pytest.raises(ConfigError, match="has no trail of 1-2"):
@@ -204,7 +240,7 @@ def ended(
 
 
 def backward(seed: int = 0, patience: int = 0) -> tuple[Backward, Recorder]:
-    ways = {1: [bytes([n]) for n in range(40)]}
+    ways = {1: [[bytes([n])] for n in range(40)]}
     config = TrailConfig(trail_share=1.0, trail_patience=patience)
     made = Backward(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
     envs = Recorder()
@@ -213,7 +249,7 @@ def backward(seed: int = 0, patience: int = 0) -> tuple[Backward, Recorder]:
 
 
 def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
-    way = Way([bytes([n]) for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     assert way.parts == PARTS
     way.cleared[:10] = 0.0
     way.cleared[10] = 0.5
@@ -228,7 +264,7 @@ def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
 
 
 def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
-    way = Way([bytes([n]) for n in range(200)])
+    way = Way([[bytes([n])] for n in range(200)])
     way.cleared[10:] = 1.0
     way.cleared[9] = 0.2
     way.each[98:] = 1.0
@@ -240,7 +276,7 @@ def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
 
 
 def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
-    way = Way([bytes([n]) for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
     way.cleared[8:] = 0.9
     way.cleared[12:15] = 0.0
@@ -252,7 +288,7 @@ def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
-    way = Way([bytes([n]) for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     for _ in range(100):
         way.ended(39, True)
         way.ended(0, False)
@@ -260,8 +296,22 @@ def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
     assert not way.cleared[:-1].any()
 
 
-def test_short_ways_have_as_many_parts_as_starts() -> None:
-    way = Way([b"a", b"b", b"c"])
+def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
+    way = Way([[b"a"], [b"b", b"c", b"d"], [b"e"]])
+    way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0
+    random = np.random.default_rng(0)
+    drawn = [way.choose(random) for _ in range(3000)]
+    share = np.bincount(drawn, minlength=5) / 3000
+    assert share[1:4] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
+    for start in range(5):
+        assert way.starts[start] == b"abcde"[start : start + 1]
+        before = way.each.copy()
+        way.ended(start, True)
+        assert np.flatnonzero(way.each != before).tolist() == [(0, 1, 1, 1, 2)[start]] * (start < 4)
+
+
+def test_short_ways_have_as_many_parts_as_places() -> None:
+    way = Way([[b"a"], [b"b"], [b"c"]])
     assert {way.choose(np.random.default_rng(i)) for i in range(400)} == {0, 1, 2}
     way.ended(2, True)
     assert way.cleared.tolist() == [0, 0, pytest.approx(0.05)]
@@ -342,7 +392,7 @@ def test_its_state_goes_on_where_it_was_saved() -> None:
 def test_a_way_that_has_changed_begins_anew() -> None:
     made, _ = backward()
     made.ways[1].ended(39, True)
-    longer = Backward({1: [b"x"] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0]))
+    longer = Backward({1: [[b"x"]] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0]))
     longer.attach([Recorder()])
     longer.load_state_dict(made.state_dict())
     longer.load_play(made.state_dict())

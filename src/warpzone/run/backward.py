@@ -22,9 +22,9 @@ PARTS = 20
 OPEN = 0.3
 """Weight of a place by how open it is whether the stage will be cleared from there."""
 EVEN = 0.2
-"""Share of the draws that are even: of parts, and of starts within one."""
+"""Share of the draws that are even: of parts, and of places within one."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
-"""How quickly the clear rates of the parts, of each start in them and of the true start follow their episodes."""
+"""How quickly the clear rates of the parts, of each place in them and of the true start follow their episodes."""
 REACH_RATE, FURTHER = 0.01, 1.02
 """How quickly the mean ground covered follows the episodes from the true start, and what is further than before."""
 
@@ -58,28 +58,35 @@ class Startable(Protocol):
 
 
 class Way:
-    """The starts along one stage's trail, in parts, and how often the stage is cleared from each part."""
+    """The places along one stage's trail, in parts, and how often the stage is cleared from each.
 
-    def __init__(self, starts: Sequence[bytes], patience: int = 0) -> None:
-        self.starts = list(starts)
+    Episodes begin at any moment of a place. What has to be done there may want one place to the pixel; from some of
+    its moments that is nearer than from others, and the agent is led to it.
+    """
+
+    def __init__(self, places: Sequence[Sequence[bytes]], patience: int = 0) -> None:
+        self.starts = [moment for place in places for moment in place]
         self.patience = self.full_patience = patience
-        self.parts = min(PARTS, len(self.starts))
+        self.parts = min(PARTS, len(places))
         self.cleared = np.zeros(self.parts)
-        self.each = np.zeros(len(self.starts))
+        self.each = np.zeros(len(places))
+        self._limits = np.cumsum([0, *(len(place) for place in places)])
         self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A place to begin: mostly where success is lost before the next part, and where it is open; within a part,
-        by the same rule, where it is lost before the next start."""
+        """A start: mostly where success is lost before the next part, and where it is open; within a part, by the same
+        rule, where it is lost before the next place; there, at any moment."""
         part = _draw(_lost(self.cleared), random)
         first, end = self._first(part), self._first(part + 1)
-        return first + _draw(_lost(self.each)[first:end], random)
+        place = first + _draw(_lost(self.each)[first:end], random)
+        return int(random.integers(self._limits[place], self._limits[place + 1]))
 
     def ended(self, start: int, cleared: bool) -> None:
         """An episode that began at `start` is over."""
-        part = next(p for p in range(self.parts) if start < self._first(p + 1))
+        place = int(np.searchsorted(self._limits, start, side="right")) - 1
+        part = next(p for p in range(self.parts) if place < self._first(p + 1))
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
-        self.each[start] += EACH_RATE * (cleared - self.each[start])
+        self.each[place] += EACH_RATE * (cleared - self.each[place])
 
     def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
         """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
@@ -108,7 +115,7 @@ class Way:
         self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
 
     def _first(self, part: int) -> int:
-        return part * len(self.starts) // self.parts
+        return part * len(self.each) // self.parts
 
 
 def _lost(rates: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,14 +141,14 @@ class Backward:
 
     def __init__(
         self,
-        ways: Mapping[int, Sequence[bytes]],
+        ways: Mapping[int, Sequence[Sequence[bytes]]],
         stages: Sequence[str],
         config: TrailConfig,
         weights: Callable[[], NDArray[np.float64]],
         seed: int = 0,
     ) -> None:
         self.stages = list(stages)
-        self.ways = {stage: Way(starts, config.trail_patience) for stage, starts in ways.items()}
+        self.ways = {stage: Way(places, config.trail_patience) for stage, places in ways.items()}
         self._share = config.trail_share
         self._weights = weights
         self._random = np.random.default_rng([seed, 0xBAC2])
@@ -227,7 +234,7 @@ class Backward:
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                # Runs that counted their patience in episodes begin anew on their ways.
+                # Runs that counted their patience in episodes, or knew one start of each place, begin their ways anew.
                 if way is not None and isinstance(saved, dict) and len(way.starts) == saved["starts"]:
                     way.load_state_dict(saved)
 

@@ -22,7 +22,7 @@ from warpzone.watch.durable import write_durably
 ACTIONS = "complex"
 """The buttons of trails: those that pipes and vines need are among them."""
 SPACING = 24
-"""Pixels between two places to begin at."""
+"""Pixels of a place to begin at."""
 IN_THE_AIR = 4
 """Decisions between two such places in a jump."""
 
@@ -55,13 +55,14 @@ class Trail:
 
 @dataclass(frozen=True)
 class _Visit:
-    """The player at a place: when, with how much ground covered, and whether he stood there."""
+    """The player at a place: until when, with how much ground covered, and whether he stood there at last."""
 
     place: tuple[int, ...]
     ground: int
     decision: int
     stands: bool
-    snapshot: bytes = b""
+    moments: tuple[bytes, ...] = ()
+    """Snapshots, one for each decision there."""
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -89,13 +90,13 @@ def load_trail(folder: Path, stage: str) -> Trail | None:
         raise ConfigError(f"{path} is no trail: {error}.") from error
 
 
-def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[bytes]:
-    """Snapshots on the way, first to last, for environments with this view.
+def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
+    """Places on the way, first to last, each with a snapshot of every decision there, for environments with this view.
 
     The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
     back to a place without new ground in between, that led nowhere and is left out. Where it gained some, the way back
-    is kept: a start must never be far from the one behind it, from which the agent can go on already. Hence long jumps
-    have starts too.
+    is kept: a place must never be far from the one behind it, from which the agent can go on already. Hence long jumps
+    have places too.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -113,39 +114,44 @@ def starts_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
             stands = counts_as_ground(ram, stood_only=True)
-            _visit(visits, _Visit(place, int(info["progress"][0]), decision, stands, envs.snapshot(0)))
+            now = _Visit(place, int(info["progress"][0]), decision, stands, (envs.snapshot(0),))
+            _visit(visits, now)
             _, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
         if not (terminated[0] and info["flag_get"][0]):
             raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
-        return [visit.snapshot for visit in _thinned(visits)]
+        return [visit.moments for visit in _thinned(visits)]
     finally:
         envs.close()
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
-    """Add a visit, without what lies between it and the last time there if no ground was gained since."""
+    """Add a visit: to the last if that goes on, and else without what lies between it and the last time there, if no
+    ground was gained since."""
+    if visits and visits[-1].place == now.place:
+        visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
+        return
     same = (i for i, v in enumerate(visits) if (v.place, v.ground) == (now.place, now.ground))
     del visits[next(same, len(visits)) :]
-    if visits and visits[-1].place == now.place:
-        visits.pop()
     visits.append(now)
 
 
 def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
-    """All on the ground, and of those in the air one every so often."""
+    """All on the ground, and of those in the air one every so often; the others are moments of the one before."""
     kept: list[_Visit] = []
     for visit in visits:
         if visit.stands or (kept and visit.decision - kept[-1].decision >= IN_THE_AIR):
             kept.append(visit)
+        elif kept:
+            kept[-1] = replace(kept[-1], moments=kept[-1].moments + visit.moments)
     return kept
 
 
 def load_ways(
     folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
-) -> dict[int, list[bytes]]:
-    """The starts along the trail of each stage, by its number, for those that have one in the folder."""
+) -> dict[int, list[tuple[bytes, ...]]]:
+    """The places along the trail of each stage, by its number, for those that have one in the folder."""
     if not folder:
         return {}
     trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}
@@ -154,4 +160,4 @@ def load_ways(
     for trail in filter(None, trails.values()):
         if trail.rom_sha256 != rom_sha256:
             raise ConfigError(f"The trail of {trail.stage} in {folder} is of another ROM.")
-    return {i: starts_along(trail, view, rom) for i, trail in trails.items() if trail is not None}
+    return {i: places_along(trail, view, rom) for i, trail in trails.items() if trail is not None}
