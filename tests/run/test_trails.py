@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from warpzone.envs.actions import action_names
+from warpzone.envs.backends.telemetry import blocks
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.run.backward import EVEN, OPEN, PARTS, Backward, TrailConfig, Way
@@ -34,6 +36,7 @@ from warpzone.run.trails import (
 from .small_runs import measured, saved_state, small_run
 
 VIEW = replace(CPU.view, noop_max=30)
+FOUND = ((1, b"."), (2, b"."), (3, b"#"), (2, b"#"), (1, b"#"), (4, b"#"))
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +114,34 @@ def test_loops_without_new_ground_are_left_out_and_others_are_part_of_the_way() 
         *((1, 10), (2, 20), (3, 30)),
         *((2, 30), (1, 30), (7, 30)),
     ]
+    # A hidden block was found in between: that is no new ground, and the way on needs it.
+    there = [_Visit((place,), 20, i, True, blocks=made_of) for i, (place, made_of) in enumerate(FOUND)]
+    seen: list[_Visit] = []
+    for visit in there:
+        _visit(seen, visit)
+    assert seen == there
     # Several decisions at a place are one visit.
     assert kept((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+
+
+def test_a_block_that_is_hit_changes_what_the_stage_is_made_of_and_waiting_does_not() -> None:
+    envs = MarioVectorEnv(1, "1-1", action_type="complex", autoreset_mode="disabled")
+    _, info = envs.reset(seed=0)
+
+    def press(name: str) -> bytes:
+        nonlocal info
+        _, _, _, _, info = envs.step(np.array([action_names("complex").index(name)]))
+        return blocks(envs.ram[0])
+
+    while info["x_pos"][0] < 250:
+        press("RIGHT")
+    for _ in range(4):
+        before = press("LEFT")
+    assert press("NOOP") == before
+    assert info["coins"][0] == 0
+    jumped = [press("A") for _ in range(5)]
+    assert info["coins"][0] == 1
+    assert sum(now != then for now, then in zip(jumped[-1], before, strict=True)) == 1
 
 
 def test_every_decision_at_a_place_is_a_moment_of_it() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from warpzone.envs.actions import action_names, parse_buttons
-from warpzone.envs.backends.telemetry import counts_as_ground, room
+from warpzone.envs.backends.telemetry import blocks, counts_as_ground, room
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.scripts import parse_sequence
 from warpzone.envs.vector import MarioVectorEnv
@@ -63,6 +63,12 @@ class _Visit:
     stands: bool
     moments: tuple[bytes, ...] = ()
     """Snapshots, one for each decision there."""
+    blocks: bytes = b""
+    """What the stage was made of then."""
+
+    def repeats(self, earlier: _Visit) -> bool:
+        """Whether nothing was gained since an earlier visit to the place."""
+        return (self.place, self.ground, self.blocks) == (earlier.place, earlier.ground, earlier.blocks)
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -94,9 +100,9 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     """Places on the way, first to last, each with a snapshot of every decision there, for environments with this view.
 
     The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
-    back to a place without new ground in between, that led nowhere and is left out. Where it gained some, the way back
-    is kept: a place must never be far from the one behind it, from which the agent can go on already. Hence long jumps
-    have places too.
+    back to a place without new ground in between, that led nowhere and is left out. Where it gained some, or a block
+    was found or broken, the way back is kept: a place must never be far from the one behind it, from which the agent
+    can go on already. Hence long jumps have places too.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -114,8 +120,8 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
             stands = counts_as_ground(ram, stood_only=True)
-            now = _Visit(place, int(info["progress"][0]), decision, stands, (envs.snapshot(0),))
-            _visit(visits, now)
+            ground, moment = int(info["progress"][0]), envs.snapshot(0)
+            _visit(visits, _Visit(place, ground, decision, stands, (moment,), blocks(ram)))
             _, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
@@ -127,13 +133,13 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
-    """Add a visit: to the last if that goes on, and else without what lies between it and the last time there, if no
-    ground was gained since."""
+    """Add a visit: to the last if that goes on, and else without what lies between it and the last time there, if
+    nothing was gained since."""
     if visits and visits[-1].place == now.place:
         visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
         return
-    same = (i for i, v in enumerate(visits) if (v.place, v.ground) == (now.place, now.ground))
-    del visits[next(same, len(visits)) :]
+    repeated = (i for i, visit in enumerate(visits) if now.repeats(visit))
+    del visits[next(repeated, len(visits)) :]
     visits.append(now)
 
 
