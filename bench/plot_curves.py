@@ -1,6 +1,7 @@
 """Curves for docs/results.md: reads the metrics of runs, writes one small CSV each and one picture of all.
 
 python bench/plot_curves.py --out docs/media/h200-1-1.png --title "1-1 on one H200" seed0=runs/a seed1=runs/b
+python bench/plot_curves.py --board 4 --out docs/media/board.png 1-1=runs/stage-1-1 1-2=runs/stage-1-2  # a panel each
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 COLUMNS = ("elapsed_s", "global_step", "clear_rate_mean", "avg_return", "env_steps_per_sec")
 
@@ -35,8 +37,59 @@ def _mean(value: Any) -> float:
     return sum(values) / max(len(values), 1)
 
 
+def keep(records: list[dict[str, Any]], field: str, path: Path, every_s: float) -> None:
+    """One run's curve as CSV, with a row for so many seconds at most."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = tuple(dict.fromkeys((*COLUMNS, field)))
+    due = 0.0
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        for record in records:
+            if record["elapsed_s"] >= due or record is records[-1]:
+                due = record["elapsed_s"] + every_s
+                writer.writerow(["" if record[c] is None else f"{_mean(record[c]):.6g}" for c in columns])
+
+
+def draw_together(runs: dict[str, list[dict[str, Any]]], field: str, ylabel: str) -> Figure:
+    """All curves over time and over decisions."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), constrained_layout=True)
+    for label, records in runs.items():
+        rates = [_mean(r[field]) for r in records]
+        axes[0].plot([r["elapsed_s"] for r in records], rates, label=label)
+        axes[1].plot([r["global_step"] / 1e6 for r in records], rates, label=label)
+    for axis, name in zip(axes, ("seconds of training", "million decisions"), strict=True):
+        axis.set_xlabel(name)
+        axis.set_ylabel(ylabel)
+        axis.set_ylim(0, 1)
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def draw_board(runs: dict[str, list[dict[str, Any]]], field: str, across: int) -> Figure:
+    """A panel for each curve, over million decisions."""
+    rows = -(-len(runs) // across)
+    figure, axes = plt.subplots(
+        rows, across, figsize=(9, 1.1 * rows + 0.4), sharey=True, squeeze=False, constrained_layout=True
+    )
+    panels = axes.flatten().tolist()
+    for axis, (label, records) in zip(panels, runs.items(), strict=False):
+        axis.plot([r["global_step"] / 1e6 for r in records], [_mean(r[field]) for r in records])
+        axis.set_ylim(0, 1)
+        axis.set_xlim(left=0)
+        axis.set_title(f"{label}, {records[-1]['elapsed_s']:.0f} s", fontsize=8, pad=2)
+        axis.tick_params(labelsize=7)
+        axis.grid(alpha=0.3)
+    for axis in panels[len(runs) :]:
+        axis.set_axis_off()
+    return figure
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="+", help="LABEL=RUN")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--title", default="")
@@ -45,29 +98,19 @@ def main() -> None:
     )
     parser.add_argument("--ylabel", default="clear rate, last 100 episodes")
     parser.add_argument("--csv-dir", type=Path, default=None, help="keep each run's curve here as CSV")
+    parser.add_argument("--every", type=float, default=0.0, help="seconds between two rows of the CSV")
+    parser.add_argument("--board", type=int, default=0, help="a panel for each run, so many in a row")
     args = parser.parse_args()
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), constrained_layout=True)
-    for item in args.runs:
-        label, _, where = item.partition("=")
-        records = read(Path(where))
-        rates = [_mean(r[args.field]) for r in records]
-        axes[0].plot([r["elapsed_s"] for r in records], rates, label=label)
-        axes[1].plot([r["global_step"] / 1e6 for r in records], rates, label=label)
-        if args.csv_dir is not None:
-            args.csv_dir.mkdir(parents=True, exist_ok=True)
+    items = [item.partition("=") for item in args.runs]
+    runs = {label: read(Path(where)) for label, _, where in items}
+    if args.csv_dir is not None:
+        for label, records in runs.items():
             slug = re.sub("[^a-z0-9]+", "-", label.lower())
-            with (args.csv_dir / f"{args.out.stem}-{slug}.csv").open("w", newline="") as file:
-                writer = csv.writer(file)
-                columns = tuple(dict.fromkeys((*COLUMNS, args.field)))
-                writer.writerow(columns)
-                for r in records:
-                    writer.writerow(["" if r[c] is None else f"{_mean(r[c]):.6g}" for c in columns])
-    for axis, name in zip(axes, ("seconds of training", "million decisions"), strict=True):
-        axis.set_xlabel(name)
-        axis.set_ylabel(args.ylabel)
-        axis.set_ylim(0, 1)
-        axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=8)
+            keep(records, args.field, args.csv_dir / f"{args.out.stem}-{slug}.csv", args.every)
+    together = not args.board
+    figure = (
+        draw_together(runs, args.field, args.ylabel) if together else draw_board(runs, args.field, args.board)
+    )
     figure.suptitle(args.title)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(args.out, dpi=110)

@@ -37,7 +37,7 @@ class TrailConfig:
     """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
     trail_share: float = 0.9
     """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
-    trail_patience: int = 1_500_000
+    trail_patience: int = 500_000
     """Decisions in a row, in episodes from a stage's true start that neither cleared it nor came further on average,
     before its trail is used; 0: from the beginning."""
 
