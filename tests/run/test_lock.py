@@ -13,6 +13,7 @@ import pytest
 
 from warpzone.errors import ConfigError
 from warpzone.run.lock import LOCK_FILE, RunLock
+from warpzone.run.log import LOG_FILE
 
 from .small_runs import SMALL, small_run
 
@@ -34,9 +35,11 @@ def test_a_run_that_is_being_trained_is_refused_until_its_process_is_gone(tmp_pa
     trainer = start_training(tmp_path)
     try:
         config = (tmp_path / "a" / "config.json").read_bytes()
+        said = (tmp_path / "a" / LOG_FILE).read_text().count("constructing env")
         with pytest.raises(ConfigError, match=rf"another process \(number {trainer.pid}\)"):
             small_run(tmp_path, "--run-name", "a", "--total-updates", "100000", "--seed", "5")
         assert (tmp_path / "a" / "config.json").read_bytes() == config
+        assert (tmp_path / "a" / LOG_FILE).read_text().count("constructing env") == said > 0
         assert trainer.poll() is None
     finally:
         # However it ends, the lock goes with it.

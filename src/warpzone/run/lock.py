@@ -16,6 +16,15 @@ except ImportError:  # no such locks on this system
 LOCK_FILE = "train.lock"
 
 
+def refuse_if_trained(folder: Path) -> None:
+    """Raises ConfigError if another process trains this run, before anything of it is read or written.
+
+    Whoever goes on takes the lock when the folder is made.
+    """
+    if (folder / LOCK_FILE).exists():
+        RunLock(folder).close()
+
+
 class RunLock:
     """Held from opening to closing; a process that dies lets go of it.
 

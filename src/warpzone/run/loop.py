@@ -23,6 +23,7 @@ from warpzone.run.control import Control, Steered
 from warpzone.run.curriculum import Curriculum
 from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.folder import RunFolder, run_folder
+from warpzone.run.lock import refuse_if_trained
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.recording import FilmStopped, record_episode
@@ -69,6 +70,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     digest = rom_digest(config)
     stages = config.stage.names()
     folder = run_folder(config)
+    refuse_if_trained(folder)
     display = LoggedDisplay(display, folder)
     # Whatever is refused is refused before anything is written.
     source = _resume(config, folder, digest)
