@@ -10,12 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from warpzone.envs.actions import action_names
 from warpzone.envs.backends.telemetry import blocks
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.backward import EVEN, OPEN, PARTS, Backward, TrailConfig, Way
+from warpzone.run.backward import (
+    BEFORE,
+    BEHIND,
+    EVEN,
+    FRONTIER,
+    OPEN,
+    PARTS,
+    TOGETHER,
+    Backward,
+    TrailConfig,
+    Way,
+)
 from warpzone.run.build import rom_digest
 from warpzone.run.config import CPU
 from warpzone.run.evaluate import make_envs
@@ -277,19 +289,28 @@ def backward(seed: int = 0, patience: int = 0) -> tuple[Backward, Recorder]:
     return made, envs
 
 
+def drawn_from(way: Way) -> NDArray[np.float64]:
+    """The share of the draws that each start has, but for those at the frontier."""
+    random = np.random.default_rng(0)
+    drawn = np.bincount([way.choose(random) for _ in range(12000)], minlength=len(way.starts)) / 12000
+    at = way.frontier()
+    window = slice(max(at - BEFORE, 0), at + BEHIND)
+    drawn[window] -= FRONTIER / len(drawn[window])
+    return drawn / (1 - FRONTIER)
+
+
 def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
     way = Way([[bytes([n])] for n in range(40)])
     assert way.parts == PARTS
     way.cleared[:10] = 0.0
     way.cleared[10] = 0.5
     way.cleared[11:] = 1.0
-    random = np.random.default_rng(0)
-    counts = np.bincount([way.choose(random) for _ in range(4000)], minlength=40).reshape(20, 2).sum(1)
+    share = drawn_from(way).reshape(20, 2).sum(1)
     # Half of the success of part 11 is lost in part 10, which is open as well, and all of part 10's in part 9.
     weights = np.array([0.5, 0.5 + OPEN * 0.25])
     expected = EVEN / 20 + (1 - EVEN) * weights / weights.sum()
-    assert counts[[9, 10]] / 4000 == pytest.approx(expected, abs=0.03)
-    assert counts.min() > 0
+    assert share[[9, 10]] == pytest.approx(expected, abs=0.03)
+    assert share[:17].min() > 0
 
 
 def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
@@ -297,11 +318,10 @@ def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
     way.cleared[10:] = 1.0
     way.cleared[9] = 0.2
     way.each[98:] = 1.0
-    random = np.random.default_rng(0)
-    drawn = np.bincount([way.choose(random) for _ in range(4000)], minlength=200)[90:100]
-    assert drawn.argmax() == 7
-    assert drawn[7] / drawn.sum() == pytest.approx(1 - EVEN + EVEN / 10, abs=0.05)
-    assert drawn.min() > 0
+    share = drawn_from(way)[90:100]
+    assert share.argmax() == 7
+    assert share[7] / share.sum() == pytest.approx(1 - EVEN + EVEN / 10, abs=0.05)
+    assert share.min() > 0
 
 
 def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
@@ -309,11 +329,37 @@ def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
     # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
     way.cleared[8:] = 0.9
     way.cleared[12:15] = 0.0
+    share = drawn_from(way).reshape(20, 2).sum(1)
+    assert share.argmax() == 7
+    assert share[7] > 0.5
+    assert share[12:15] == pytest.approx(EVEN / 20, abs=0.01)
+
+
+def test_half_of_the_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
+    way = Way([[bytes([n, m]) for m in range(10)] for n in range(30)])
+    assert way.frontier() == 300
     random = np.random.default_rng(0)
-    counts = np.bincount([way.choose(random) for _ in range(4000)], minlength=40).reshape(20, 2).sum(1)
-    assert counts.argmax() == 7
-    assert counts[7] > 0.5 * counts.sum()
-    assert counts[12:15] / 4000 == pytest.approx(EVEN / 20, abs=0.01)
+
+    def most_drawn(count: int) -> list[int]:
+        drawn = np.bincount([way.choose(random) for _ in range(12000)], minlength=300) / 12000
+        assert np.sort(drawn)[-count:].sum() > FRONTIER
+        return sorted(np.argsort(drawn)[-count:].tolist())
+
+    assert most_drawn(BEFORE) == list(range(300 - BEFORE, 300))
+    # From moment 200 on the stage is cleared half of the time; a lucky one before that is not enough.
+    for _ in range(60):
+        for start in range(200, 300):
+            way.ended(start, bool(random.random() < 0.5))
+    way.ended(120, True)
+    at = way.frontier()
+    assert 200 - TOGETHER < at < 200
+    assert most_drawn(BEFORE + BEHIND) == list(range(at - BEFORE, at + BEHIND))
+    # Trouble behind it does not bring it back.
+    way.moments[210:250] = 0.0
+    assert way.frontier() == at
+    way.moments[:] = 1.0
+    assert way.frontier() == 0
+    assert most_drawn(BEHIND) == list(range(BEHIND))
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
@@ -326,17 +372,16 @@ def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
 
 
 def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
-    way = Way([[b"a"], [b"b", b"c", b"d"], [b"e"]])
+    way = Way([[b"a"] * 20, [b"b", b"c", b"d"], [b"e"] * 20])
     way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0
-    random = np.random.default_rng(0)
-    drawn = [way.choose(random) for _ in range(3000)]
-    share = np.bincount(drawn, minlength=5) / 3000
-    assert share[1:4] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
-    for start in range(5):
-        assert way.starts[start] == b"abcde"[start : start + 1]
+    share = drawn_from(way)
+    assert share[20:23] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
+    for start, place in ((0, 0), (19, 0), (20, 1), (22, 1)):
+        assert way.starts[start] == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
         before = way.each.copy()
         way.ended(start, True)
-        assert np.flatnonzero(way.each != before).tolist() == [(0, 1, 1, 1, 2)[start]] * (start < 4)
+        assert np.flatnonzero(way.each != before).tolist() == [place]
+        assert way.moments[start] > 0
 
 
 def test_short_ways_have_as_many_parts_as_places() -> None:
@@ -436,6 +481,16 @@ def test_a_run_of_before_patience_was_counted_in_decisions_goes_on_with_its_ways
     made.load_play(old)
     assert not made.ways[1].cleared.any()
     assert envs.queued == []
+
+
+def test_a_run_of_before_every_moment_was_counted_goes_on_with_its_ways_anew() -> None:
+    made, _ = backward()
+    made.ways[1].ended(39, True)
+    old = made.state_dict()
+    del old["ways"]["4-4"]["moments"]
+    other, _ = backward()
+    other.load_state_dict(old)
+    assert not other.ways[1].cleared.any()
 
 
 def test_a_training_run_begins_episodes_on_the_trail_and_reports_only_true_starts(

@@ -23,6 +23,12 @@ OPEN = 0.3
 """Weight of a place by how open it is whether the stage will be cleared from there."""
 EVEN = 0.2
 """Share of the draws that are even: of parts, and of places within one."""
+FRONTIER = 0.5
+"""Share of the draws at the frontier: around the first moments from which the stage is cleared at all."""
+CLEARED, TOGETHER = 0.15, 8
+"""The clear rate that counts as such, over so many moments together."""
+BEFORE, BEHIND = 4, 12
+"""How many moments before and behind the first of these the frontier reaches."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
 """How quickly the clear rates of the parts, of each place in them and of the true start follow their episodes."""
 REACH_RATE, FURTHER = 0.01, 1.02
@@ -70,16 +76,26 @@ class Way:
         self.parts = min(PARTS, len(places))
         self.cleared = np.zeros(self.parts)
         self.each = np.zeros(len(places))
+        self.moments = np.zeros(len(self.starts))
         self._limits = np.cumsum([0, *(len(place) for place in places)])
         self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A start: mostly where success is lost before the next part, and where it is open; within a part, by the same
-        rule, where it is lost before the next place; there, at any moment."""
+        """A start: at the frontier; or mostly where success is lost before the next part, and where it is open; within a
+        part, by the same rule, where it is lost before the next place; there, at any moment."""
+        if random.random() < FRONTIER:
+            at = self.frontier()
+            return int(random.integers(max(at - BEFORE, 0), min(at + BEHIND, len(self.starts))))
         part = _draw(_lost(self.cleared), random)
         first, end = self._first(part), self._first(part + 1)
         place = first + _draw(_lost(self.each)[first:end], random)
         return int(random.integers(self._limits[place], self._limits[place + 1]))
+
+    def frontier(self) -> int:
+        """The first moment from which on the stage is cleared now and then; the end of the way, if there is none."""
+        sums = np.convolve(self.moments, np.ones(TOGETHER))[TOGETHER - 1 :]
+        cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
+        return int(cleared[0]) if len(cleared) else len(self.starts)
 
     def ended(self, start: int, cleared: bool) -> None:
         """An episode that began at `start` is over."""
@@ -87,6 +103,7 @@ class Way:
         part = next(p for p in range(self.parts) if place < self._first(p + 1))
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
         self.each[place] += EACH_RATE * (cleared - self.each[place])
+        self.moments[start] += EACH_RATE * (cleared - self.moments[start])
 
     def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
         """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
@@ -106,13 +123,14 @@ class Way:
         return {
             "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
             "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
-            "each": self.each.tolist(),
+            "each": self.each.tolist(), "moments": self.moments.tolist(),
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.patience, self.mastery = state["patience"], state["mastery"]
         self.reach, self.furthest = state["reach"], state["furthest"]
         self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
+        self.moments = np.array(state["moments"])
 
     def _first(self, part: int) -> int:
         return part * len(self.each) // self.parts
@@ -234,8 +252,12 @@ class Backward:
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                # Runs that counted their patience in episodes, or knew one start of each place, begin their ways anew.
-                if way is not None and isinstance(saved, dict) and len(way.starts) == saved["starts"]:
+                # Runs from before every moment was counted begin their ways anew.
+                if (
+                    way is not None
+                    and isinstance(saved, dict)
+                    and len(way.starts) == len(saved.get("moments", ()))
+                ):
                     way.load_state_dict(saved)
 
     def load_play(self, state: dict[str, Any]) -> None:
