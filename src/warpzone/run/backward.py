@@ -81,8 +81,8 @@ class Way:
         self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A start: at the frontier; or mostly where success is lost before the next part, and where it is open; within a
-        part, by the same rule, where it is lost before the next place; there, at any moment."""
+        """A start: at the frontier; or mostly where success is lost before the next part, and where it is open; of the
+        places in a part by the same rule, where it is lost before the next; there, at any moment."""
         if random.random() < FRONTIER:
             at = self.frontier()
             return int(random.integers(max(at - BEFORE, 0), min(at + BEHIND, len(self.starts))))
