@@ -292,7 +292,7 @@ def backward(seed: int = 0, patience: int = 0) -> tuple[Backward, Recorder]:
 def drawn_from(way: Way) -> NDArray[np.float64]:
     """The share of the draws that each start has, but for those at the frontier."""
     random = np.random.default_rng(0)
-    drawn = np.bincount([way.choose(random) for _ in range(12000)], minlength=len(way.starts)) / 12000
+    drawn = np.bincount([way.choose(random) for _ in range(30000)], minlength=len(way.starts)) / 30000
     at = way.frontier()
     window = slice(max(at - BEFORE, 0), at + BEHIND)
     drawn[window] -= FRONTIER / len(drawn[window])

@@ -23,11 +23,11 @@ OPEN = 0.3
 """Weight of a place by how open it is whether the stage will be cleared from there."""
 EVEN = 0.2
 """Share of the draws that are even: of parts, and of places within one."""
-FRONTIER = 0.5
+FRONTIER = 0.8
 """Share of the draws at the frontier: around the first moments from which the stage is cleared at all."""
 CLEARED, TOGETHER = 0.15, 8
 """The clear rate that counts as such, over so many moments together."""
-BEFORE, BEHIND = 4, 12
+BEFORE, BEHIND = 4, 9
 """How many moments before and behind the first of these the frontier reaches."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
 """How quickly the clear rates of the parts, of each place in them and of the true start follow their episodes."""
