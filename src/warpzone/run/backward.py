@@ -1,8 +1,8 @@
 """Learning backwards: episodes that begin along a known way through the stage.
 
-Starts are drawn most often where success is lost: from where the stage is cleared less often than from a little further
-on, and from any place before. That is near the end at first and later further back, until the true start is reached.
-What the agent has to discover is then never far from what it can.
+Starts are drawn most often at the frontier, around the first moments from which the stage is cleared, and else where
+success is lost: from where it is cleared less often than from a little further on. That is near the end at first and
+later further back, until the true start is reached. What the agent has to discover is then never far from what it can.
 """
 
 from __future__ import annotations
