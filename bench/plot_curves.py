@@ -107,9 +107,10 @@ def main() -> None:
         for label, records in runs.items():
             slug = re.sub("[^a-z0-9]+", "-", label.lower())
             keep(records, args.field, args.csv_dir / f"{args.out.stem}-{slug}.csv", args.every)
-    together = not args.board
     figure = (
-        draw_together(runs, args.field, args.ylabel) if together else draw_board(runs, args.field, args.board)
+        draw_board(runs, args.field, args.board)
+        if args.board
+        else draw_together(runs, args.field, args.ylabel)
     )
     figure.suptitle(args.title)
     args.out.parent.mkdir(parents=True, exist_ok=True)

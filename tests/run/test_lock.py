@@ -49,6 +49,12 @@ def test_a_run_that_is_being_trained_is_refused_until_its_process_is_gone(tmp_pa
     assert outcome.progress.update >= 1
 
 
+def test_a_folder_whose_lock_cant_be_opened_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a" / LOCK_FILE).mkdir(parents=True)
+    with pytest.raises(ConfigError, match="can't be written"):
+        small_run(tmp_path, "--run-name", "a", "--total-updates", "1")
+
+
 def test_a_child_of_the_process_does_not_keep_the_lock(tmp_path: Path) -> None:
     lock = RunLock(tmp_path)
     child = os.fork()

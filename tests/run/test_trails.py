@@ -335,7 +335,7 @@ def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
     assert share[12:15] == pytest.approx(EVEN / 20, abs=0.01)
 
 
-def test_half_of_the_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
+def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
     way = Way([[bytes([n, m]) for m in range(10)] for n in range(30)])
     assert way.frontier() == 300
     random = np.random.default_rng(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from warpzone.errors import ConfigError
@@ -19,10 +20,11 @@ LOCK_FILE = "train.lock"
 def refuse_if_trained(folder: Path) -> None:
     """Raises ConfigError if another process trains this run, before anything of it is read or written.
 
-    Whoever goes on takes the lock when the folder is made.
+    Whoever goes on takes the lock when the folder is made; one that can't be written is refused there.
     """
     if (folder / LOCK_FILE).exists():
-        RunLock(folder).close()
+        with suppress(OSError):
+            RunLock(folder).close()
 
 
 class RunLock:
