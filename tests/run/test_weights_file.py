@@ -47,6 +47,26 @@ def test_what_is_packed_comes_back_nearly(tmp_path: Path) -> None:
     assert meta.extra["name"] == "agent"
 
 
+def test_half_bytes_come_back_within_half_a_step_of_their_group(tmp_path: Path) -> None:
+    dice = torch.Generator().manual_seed(0)
+    large = torch.randn(256, 3136, generator=dice) * torch.logspace(-3, 1, 256).unsqueeze(1)
+    large[5] = 0
+    odd = torch.randn(300, 1001, generator=dice)
+    given = {"large": large, "odd": odd, "small": torch.randn(7, 512, generator=dice)}
+    path = save_weights(tmp_path / "agent.safetensors", given, META, {}, bits=4)
+    found, _ = load_weights(path)
+    step = large.view(256, 49, 64).abs().amax(2, keepdim=True) / 7
+    off = (found["large"] - large).view(256, 49, 64).abs()
+    assert (off <= 0.51 * step + 1e-6).all()
+    assert (off > 0.3 * step).any()
+    # A row that does not divide into groups is kept in bytes.
+    assert (found["odd"] - odd).abs().max() <= 0.51 * odd.abs().max() / 127
+    torch.testing.assert_close(found["small"], given["small"], rtol=1e-3, atol=1e-6)
+    assert path.stat().st_size < 0.55 * large.numel() + 1.02 * odd.numel() + 10_000
+    exact = save_weights(tmp_path / "exact.safetensors", given, META, {}, bits=16)
+    torch.testing.assert_close(load_weights(exact)[0]["large"], large, rtol=1e-3, atol=1e-6)
+
+
 def test_a_missing_card_and_a_damaged_file_are_refused_in_a_sentence(tmp_path: Path) -> None:
     path = save_weights(tmp_path / "agent.safetensors", weights(), META, {})
     card = path.with_suffix(".json")

@@ -14,7 +14,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.resume import best_checkpoint
 from warpzone.run.stopping import EXIT_OK
-from warpzone.run.weights_file import SUFFIX, save_weights
+from warpzone.run.weights_file import SUFFIX, Bits, save_weights
 from warpzone.watch.durable import write_durably
 from warpzone.watch.metrics import METRICS_FILE, read_metrics
 from warpzone.watch.tables import write_csv, write_parquet
@@ -31,6 +31,8 @@ class Config:
     """Kind of file to write."""
     out: Path | None = None
     """File to write; by default `metrics/history.<format>` or `agent.safetensors` in the run's folder."""
+    bits: Bits = 8
+    """Of an agent: bits for each number of its large matrices. 4 halves the file again and plays nearly as well."""
     runs_dir: Path = Path("runs")
     """Where runs are, for a run given by its name."""
     dry_run: bool = False
@@ -77,7 +79,8 @@ def _export_agent(args: Config, folder: Path) -> int:
         return EXIT_OK
     checkpoint: Any = load_checkpoint(best)
     try:
-        save_weights(out, checkpoint.state["learner"]["policy"], checkpoint.meta, {"name": folder.name})
+        weights = checkpoint.state["learner"]["policy"]
+        save_weights(out, weights, checkpoint.meta, {"name": folder.name}, args.bits)
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"cannot write {out} ({error}); choose another --out") from error
     print(f"wrote the agent of {best} to {out}; try: warpzone eval --checkpoint {out}")

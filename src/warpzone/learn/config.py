@@ -73,7 +73,7 @@ class LearnConfig:
     warmup_updates: int = 0
     """Updates over which the learning rate rises to `learning_rate`."""
     anneal_updates: int = 0
-    """Updates over which learning rate and entropy are annealed; 0 takes the length of the run."""
+    """Updates over which learning rate, entropy and teachers are annealed; 0 takes the length of the run."""
     adam_eps: float = 1e-5
     """Added to Adam's denominator."""
     max_grad_norm: float = 0.5
@@ -85,6 +85,12 @@ class LearnConfig:
     """Weight of the entropy bonus at the end; linear in between."""
     value_coef: float = 0.5
     """Weight of the value loss."""
+    teacher_coef: float = 1.0
+    """With `--teachers`: weight of how far the policy is from theirs, at the start."""
+    teacher_final: float = 0.1
+    """With `--teachers`: that weight at the end; linear in between."""
+    teacher_temperature: float = 1.0
+    """With `--teachers`: below 1 their likelier actions become likelier still, above 1 less so."""
     clip: float = 0.2
     """Clipped objective: how far a probability may move, as a ratio."""
     value_clip: float = 0.0
@@ -115,7 +121,15 @@ class LearnConfig:
         for name in ("epochs", "minibatches"):
             if getattr(recipe, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, not {getattr(recipe, name)}.")
-        for name in ("learning_rate", "adam_eps", "clip", "rho_clip", "c_clip", "grad_accum"):
+        for name in (
+            "learning_rate",
+            "adam_eps",
+            "clip",
+            "rho_clip",
+            "c_clip",
+            "grad_accum",
+            "teacher_temperature",
+        ):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, not {getattr(self, name)}.")
         for name in (
@@ -125,6 +139,8 @@ class LearnConfig:
             "anneal_updates",
             "target_kl",
             "value_clip",
+            "teacher_coef",
+            "teacher_final",
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")

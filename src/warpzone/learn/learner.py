@@ -18,6 +18,7 @@ from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
 from warpzone.learn.streams import restore_stream
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
+from warpzone.learn.teachers import Teachers
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
 from warpzone.watch.profile import phase
@@ -35,6 +36,7 @@ class Learner:
         config: LearnConfig,
         *,
         replay: ReplayConfig | None = None,
+        teachers: Teachers | None = None,
         adaptive: AdaptiveConfig | None = None,
         total_updates: int = 0,
         device: torch.device | str = "cpu",
@@ -56,6 +58,7 @@ class Learner:
         self.reward_scale = RewardScale(config.gamma, self.device) if config.normalise_rewards else None
         self.popart = PopArt(policy.value) if config.normalise_values else None
         self.adaptation = Adaptation(adaptive or AdaptiveConfig())
+        self.teachers = teachers
         self.replay_config = replay or ReplayConfig()
         self.replay: PrioritisedReplay | None = None
         self.seed = seed
@@ -93,14 +96,24 @@ class Learner:
         )
         return planned * self.adaptation.entropy_scale
 
+    @property
+    def teacher_coef(self) -> float:
+        """Of the next update."""
+        config = self.config
+        return scheduled(
+            "linear", self.version, self.anneal_updates, config.teacher_coef, config.teacher_final
+        )
+
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Learn from a rollout; the numbers given back are means over the update's gradient steps."""
         started = time.perf_counter()
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
-        self.step.set_rates(learning_rate, entropy_coef)
+        self.step.set_rates(learning_rate, entropy_coef, self.teacher_coef)
         policy_lag = self.version - rollout.version.double().mean().item()
         with phase("targets"):
             samples = self._prepare(rollout, lagging=policy_lag > 0)
+            if self.teachers is not None:
+                samples.teacher = self.teachers.probabilities(samples)
         with phase("learning"):
             sums, steps, epochs = self._learn(samples)
         with phase("replay"):

@@ -45,6 +45,11 @@ def value_loss(
     return torch.maximum(loss, 0.5 * clipped.square())
 
 
+def teacher_kl(logits: Tensor, teacher: Tensor) -> Tensor:
+    """KL(teacher || policy) per sample; 0 where the teacher's probabilities are all 0."""
+    return (torch.xlogy(teacher, teacher) - teacher * logits.log_softmax(-1)).sum(-1)
+
+
 def approximate_kl(logp: Tensor, old_logp: Tensor) -> Tensor:
     """KL(old || new) per sample by the estimator (r - 1) - log r, which is never negative."""
     log_ratio = logp - old_logp

@@ -25,6 +25,8 @@ class Batch(NamedTuple):
     state: State = ()
     weight: Tensor | None = None
     """Importance weights of replayed samples."""
+    teacher: Tensor | None = None
+    """[..., A]: what a teacher would do, in probabilities."""
 
 
 class Samples:
@@ -36,6 +38,7 @@ class Samples:
         self.rollout = rollout
         self.floats = torch.stack([old_logp, advantages, returns, old_values])
         self.integers = torch.stack([rollout.actions, rollout.stage])
+        self.teacher: Tensor | None = None
         self.has_extra = rollout.extra_ahead.shape[-1] > 0
         steps = torch.arange(rollout.steps, device=rollout.device).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs, device=rollout.device).repeat(rollout.steps)
@@ -57,7 +60,12 @@ class Samples:
             extra = torch.index_select(
                 rollout.extra_ahead.flatten(0, 1), 0, index, out=None if out is None else out.extra
             )
-        return Batch(pictures, floats, integers, extra)
+        teacher = None
+        if self.teacher is not None:
+            teacher = torch.index_select(
+                self.teacher.flatten(0, 1), 0, index, out=None if out is None else out.teacher
+            )
+        return Batch(pictures, floats, integers, extra, teacher=teacher)
 
     def sequences(self, envs: Tensor) -> Batch:
         """The whole rollouts of some environments, with the memory each began with."""
@@ -69,6 +77,7 @@ class Samples:
             extra=rollout.extra_ahead[:-1].index_select(1, envs) if self.has_extra else None,
             starts=rollout.starts.index_select(1, envs),
             state=tuple(part.index_select(0, envs) for part in rollout.state0),
+            teacher=None if self.teacher is None else self.teacher.index_select(1, envs),
         )
 
 

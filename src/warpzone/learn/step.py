@@ -15,13 +15,17 @@ from warpzone.learn.losses import (
     clip_fraction,
     clipped_loss,
     policy_gradient_loss,
+    teacher_kl,
     value_loss,
 )
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.replay import ReplayConfig
 from warpzone.model.policy import Policy
 
-STATISTICS = ("loss_total", "loss_policy", "loss_value", "entropy", "approx_kl", "clip_fraction", "grad_norm")
+STATISTICS = (
+    *("loss_total", "loss_policy", "loss_value", "loss_teacher"),
+    *("entropy", "approx_kl", "clip_fraction", "grad_norm"),
+)
 KL = STATISTICS.index("approx_kl")
 
 
@@ -36,6 +40,7 @@ class GradientStep:
         device = self.parameters[0].device
         on_cuda = device.type == "cuda"
         self.entropy_coef = torch.zeros((), device=device)
+        self.teacher_coef = torch.zeros((), device=device)
         # A graph reads the learning rate from the device each time it is replayed.
         lr = torch.tensor(config.learning_rate, device=device) if on_cuda else config.learning_rate
         self.optimizer = torch.optim.Adam(
@@ -46,8 +51,9 @@ class GradientStep:
         self.statistics = torch.zeros(len(STATISTICS), device=device)
         self.steps = 0
 
-    def set_rates(self, learning_rate: float, entropy_coef: float) -> None:
+    def set_rates(self, learning_rate: float, entropy_coef: float, teacher_coef: float) -> None:
         self.entropy_coef.fill_(entropy_coef)
+        self.teacher_coef.fill_(teacher_coef)
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(learning_rate)
@@ -123,10 +129,14 @@ class GradientStep:
         critic_loss = value_loss(values, returns, old_values, config.value_clip or None, scale).mean()
         entropy = entropy.mean()
         total = policy_loss + config.value_coef * critic_loss - self.entropy_coef * entropy
+        distance = torch.zeros_like(total)
+        if batch.teacher is not None:
+            distance = teacher_kl(logits, batch.teacher).mean()
+            total = total + self.teacher_coef * distance
         with torch.no_grad():
             kl = approximate_kl(logp, old_logp).mean()
             clipped = clip_fraction(logp, old_logp, config.clip).mean()
-            statistics = torch.stack([total, policy_loss, critic_loss, entropy, kl, clipped])
+            statistics = torch.stack([total, policy_loss, critic_loss, distance, entropy, kl, clipped])
         return total, statistics
 
 

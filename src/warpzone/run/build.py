@@ -19,6 +19,7 @@ from warpzone.envs.backends.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
+from warpzone.learn.teachers import Teachers
 from warpzone.run.agent import make_policy
 from warpzone.run.config import TrainConfig
 from warpzone.run.evaluate import make_envs
@@ -128,6 +129,7 @@ def build_parts(
     device: torch.device,
     listeners: Listeners,
     say: Callable[[str], None],
+    teachers: Teachers | None = None,
 ) -> Parts:
     """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
     seed = config.run.seed
@@ -135,8 +137,8 @@ def build_parts(
     threads = learning_threads(config, device)
     torch.set_num_threads(threads)
     envs = build_envs(config, device, say)
-    # Replay needs gradients of other losses than the native kernels know.
-    kind = "torch" if config.replay.per else config.run.learner
+    # Replay and teachers need gradients of other losses than the native kernels know.
+    kind = "torch" if config.replay.per or teachers else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)
     shared: Any = {
         "adaptive": config.adaptive,
@@ -147,7 +149,7 @@ def build_parts(
     if isinstance(policy, NativePolicy):
         learner: Learner = NativeLearner(policy, config.learn, **shared)
     else:
-        learner = Learner(policy, config.learn, replay=config.replay, **shared)
+        learner = Learner(policy, config.learn, replay=config.replay, teachers=teachers, **shared)
     collector = make_collector(
         config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device,
         seed=seed, listeners=listeners,

@@ -46,6 +46,11 @@ class RunConfig:
     file; or another run's name. `search` is `latest`, but begins anew where nothing is found."""
     begin_with: str = ""
     """Weights a new run begins with instead of random ones: an agent's file, a checkpoint or a run's best."""
+    teachers: str = ""
+    """Agents to follow on the stages that they clear: a folder of runs, or of agents' files. The policy plays, they
+    say what they would do, and it learns from both."""
+    teacher_rate: float = 0.5
+    """An agent that clears a stage less often than that does not teach it."""
     preset: Preset = "auto"
     """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
     device: str = "auto"
@@ -86,8 +91,11 @@ class RunConfig:
         for name in ("log_interval", "eval_episodes"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
-        if not 0 <= self.until_clear_rate <= 1:
-            raise ConfigError(f"--until-clear-rate is a rate from 0 to 1, not {self.until_clear_rate}.")
+        for name in ("until_clear_rate", "teacher_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} is a rate from 0 to 1, not {getattr(self, name)}."
+                )
         if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):
             raise ConfigError(f"{self.run_name!r} is no name for a run: use a plain folder name.")
 
@@ -207,6 +215,8 @@ class TrainConfig:
         if self.run.learner == "native":
             if self.replay.per:
                 raise ConfigError("The native learner has no replay: use --learner torch with --per.")
+            if self.run.teachers:
+                raise ConfigError("The native learner follows nobody: use --learner torch with --teachers.")
             if reason := why_not_native(self.model):
                 raise ConfigError(reason)
         if self.collect.overlap_collect and self.run.deterministic:

@@ -32,6 +32,7 @@ from warpzone.run.script import play_scripts
 from warpzone.run.sidecar import CheckpointMeta
 from warpzone.run.state import begin_with, restore_learning, restore_play, run_state, saved_run
 from warpzone.run.stopping import StopFlag
+from warpzone.run.teachers import load_teachers
 from warpzone.run.trails import load_ways
 
 CONFIRMATION_SLACK = 0.02
@@ -75,6 +76,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     # Whatever is refused is refused before anything is written.
     source = _resume(config, folder, digest)
     first_weights = _first_weights(config, digest) if source is None else None
+    teachers = load_teachers(config, device, display.say)
     play_scripts(config, display.say)
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)
@@ -116,7 +118,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
 
     with (
         StopFlag(display.say) as stop,
-        closing(build_parts(config, device, Listeners(on_episode, on_step), display.say)) as parts,
+        closing(build_parts(config, device, Listeners(on_episode, on_step), display.say, teachers)) as parts,
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):

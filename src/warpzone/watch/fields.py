@@ -71,6 +71,7 @@ _GROUPS: dict[str, dict[str, Kind]] = {
         "approx_kl": "float",
         "clip_fraction": "float",
         "explained_variance": "float",
+        "loss_teacher": "float",
     },
     "curriculum": {"stage_share": "object", "trail_share": "float", "trail_cleared": "object"},
 }

@@ -1,0 +1,97 @@
+"""A run that follows agents which have learned its stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpzone.cli.export import run as export
+from warpzone.errors import CheckpointError, ConfigError
+from warpzone.run.config import resolve_device
+from warpzone.run.teachers import load_teachers
+
+from .small_runs import Quiet, differences, lasting_state, measured, small_config, small_run
+
+TAUGHT = ("--teacher-rate", "0", "--learner", "auto")
+
+
+def train_teacher(runs: Path, name: str, stages: str, *flags: str) -> None:
+    small_run(runs, "--run-name", name, "--stages", stages, "--total-updates", "1", *flags)
+
+
+def test_a_run_follows_the_runs_and_files_of_a_folder(tmp_path: Path) -> None:
+    teachers = tmp_path / "teachers"
+    train_teacher(teachers, "one", "1-1")
+    train_teacher(tmp_path / "elsewhere", "two", "1-2", "--encoder", "small")
+    agent = teachers / "two.safetensors"
+    export([str(tmp_path / "elsewhere" / "two"), "--format", "safetensors", "--out", str(agent)])
+    display = Quiet()
+    flags = ("--stages", "1-1,1-2,1-3", "--teachers", str(teachers), *TAUGHT, "--total-updates", "2")
+    small_run(tmp_path / "runs", *flags, display=display)
+    assert "[train] 2 of 3 stages have a teacher; without: 1-3" in display.lines
+    assert all(record["loss_teacher"] > 0 for record in display.records)
+
+
+def test_the_one_that_clears_most_often_teaches(tmp_path: Path) -> None:
+    teachers = tmp_path / "teachers"
+    for name, rate in (("a", "0.6"), ("b", "0.9"), ("c", "0.7")):
+        train_teacher(tmp_path / "runs", name, "1-1", "--seed", str(ord(name)))
+        export(
+            [
+                str(tmp_path / "runs" / name),
+                "--format",
+                "safetensors",
+                "--out",
+                str(teachers / f"{name}.safetensors"),
+            ]
+        )
+        card = teachers / f"{name}.json"
+        card.write_text(card.read_text().replace('"clear_rate": {}', f'"clear_rate": {{"1-1": {rate}}}'))
+    config = small_config(tmp_path, "--teachers", str(teachers))
+    found = load_teachers(config, resolve_device(config), lambda line: None)
+    (teachers / "a.safetensors").unlink()
+    (teachers / "c.safetensors").unlink()
+    alone = load_teachers(config, resolve_device(config), lambda line: None)
+    assert found is not None
+    assert alone is not None
+    assert differences(found.policies[0].state_dict(), alone.policies[0].state_dict()) == []
+
+
+def test_a_run_with_teachers_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    train_teacher(tmp_path / "teachers", "one", "1-1")
+    flags = ("--teachers", str(tmp_path / "teachers"), *TAUGHT)
+    whole = small_run(
+        tmp_path, "--run-name", "whole", *flags, "--anneal-updates", "6", "--total-updates", "6"
+    )
+    for updates in ("3", "6"):
+        parts = small_run(
+            tmp_path, "--run-name", "parts", *flags, "--anneal-updates", "6", "--total-updates", updates
+        )
+    assert differences(lasting_state(whole.folder), lasting_state(parts.folder)) == []
+    assert measured(whole.folder) == measured(parts.folder)
+
+
+def test_teachers_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    teachers = tmp_path / "teachers"
+    train_teacher(teachers, "one", "1-1")
+    here = ("--run-name", "b", "--teachers", str(teachers), *TAUGHT, "--total-updates", "1")
+    with pytest.raises(CheckpointError, match="its action_type is 'simple' and this run's is 'complex'"):
+        small_run(tmp_path, *here, "--action-type", "complex")
+    with pytest.raises(CheckpointError, match=r"its pictures are \(26, 32\) and this run's only \(20, 20\)"):
+        small_run(tmp_path, *here, "--size", "20", "20")
+    with pytest.raises(ConfigError, match=r"Nobody in .* clears one of the stages in 50% of its episodes"):
+        small_run(tmp_path, *here, "--teacher-rate", "0.5")
+    with pytest.raises(ConfigError, match="There is no folder"):
+        small_run(tmp_path, *here, "--teachers", str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match="follows nobody"):
+        small_run(tmp_path, *here, "--learner", "native")
+    with pytest.raises(ConfigError, match="rate from 0 to 1"):
+        small_run(tmp_path, *here, "--teacher-rate", "2")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_teacher_with_a_memory_is_refused(tmp_path: Path) -> None:
+    train_teacher(tmp_path / "teachers", "one", "1-1", "--recurrent-type", "gru", "--learner", "torch")
+    with pytest.raises(CheckpointError, match="it has a memory"):
+        small_run(tmp_path, "--teachers", str(tmp_path / "teachers"), *TAUGHT, "--total-updates", "1")
