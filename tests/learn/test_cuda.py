@@ -15,6 +15,7 @@ from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.rollout import Rollout
+from warpzone.learn.teachers import Teachers
 from warpzone.model import ModelConfig, build_policy
 
 pytestmark = [
@@ -23,10 +24,12 @@ pytestmark = [
 ]
 
 
-def trained_weights(graphs: bool, resume_after: int | None = None) -> torch.Tensor:
+def trained_weights(graphs: bool, resume_after: int | None = None, taught: bool = False) -> torch.Tensor:
+    teachers = Teachers({0: make_policy(seed=5).to("cuda")}) if taught else None
+
     def fresh() -> Learner:
         config = LearnConfig(cuda_graphs=graphs, amp=False, minibatches=4, epochs=2, target_kl=0)
-        return Learner(make_policy(), config, total_updates=6, device="cuda", seed=1)
+        return Learner(make_policy(), config, teachers=teachers, total_updates=6, device="cuda", seed=1)
 
     learner = fresh()
     for update in range(6):
@@ -39,8 +42,10 @@ def trained_weights(graphs: bool, resume_after: int | None = None) -> torch.Tens
     return torch.cat([p.detach().flatten() for p in learner.policy.parameters()]).cpu()
 
 
-def test_a_recorded_step_equals_a_plain_one() -> None:
-    torch.testing.assert_close(trained_weights(True), trained_weights(False), atol=2e-4, rtol=1e-3)
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_recorded_step_equals_a_plain_one(taught: bool) -> None:
+    recorded, plain = trained_weights(True, taught=taught), trained_weights(False, taught=taught)
+    torch.testing.assert_close(recorded, plain, atol=2e-4, rtol=1e-3)
 
 
 def test_a_run_resumes_with_recorded_steps() -> None:
