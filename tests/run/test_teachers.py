@@ -29,7 +29,7 @@ def test_a_run_follows_the_runs_and_files_of_a_folder(tmp_path: Path) -> None:
     display = Quiet()
     flags = ("--stages", "1-1,1-2,1-3", "--teachers", str(teachers), *TAUGHT, "--total-updates", "2")
     small_run(tmp_path / "runs", *flags, display=display)
-    assert "[train] 2 of 3 stages have a teacher; without: 1-3" in display.lines
+    assert "[train] 2 of 3 stages have a teacher: 1-1 one, 1-2 two, 1-3 nobody" in display.lines
     assert all(record["loss_teacher"] > 0 for record in display.records)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -24,21 +24,22 @@ def load_teachers(config: TrainConfig, device: torch.device, say: Callable[[str]
     if not config.run.teachers:
         return None
     folder, stages = Path(config.run.teachers), config.stage.names()
-    chosen: dict[str, tuple[float, Agent]] = {}
+    chosen: dict[str, tuple[float, str, Agent]] = {}
     for path in _found(folder):
         agent = load_agent(str(path), Path(config.run.runs_dir), device)
         _check(agent, config.view, path)
         for stage, rate in _rates(agent).items():
             is_better = stage not in chosen or rate > chosen[stage][0]
             if stage in stages and rate >= config.run.teacher_rate and is_better:
-                chosen[stage] = rate, agent
+                chosen[stage] = rate, path.stem, agent
     if not chosen:
         raise ConfigError(
             f"Nobody in {folder} clears one of the stages in {config.run.teacher_rate:.0%} of its episodes: "
             "choose another folder or a lower --teacher-rate."
         )
-    say(f"[train] {len(chosen)} of {len(stages)} stages have a teacher{_without(stages, chosen)}")
-    policies = {stages.index(stage): _ready(agent, config) for stage, (_, agent) in chosen.items()}
+    named = ", ".join(f"{stage} {chosen[stage][1] if stage in chosen else 'nobody'}" for stage in stages)
+    say(f"[train] {len(chosen)} of {len(stages)} stages have a teacher: {named}")
+    policies = {stages.index(stage): _ready(agent, config) for stage, (_, _, agent) in chosen.items()}
     return Teachers(policies, config.learn.teacher_temperature)
 
 
@@ -81,8 +82,3 @@ def _ready(agent: Agent, config: TrainConfig) -> Policy:
     if agent.device.type == "cuda" and config.learn.amp:
         agent.policy.autocast_dtype = getattr(torch, config.learn.amp_dtype)
     return agent.policy
-
-
-def _without(stages: Sequence[str], chosen: dict[str, tuple[float, Agent]]) -> str:
-    missing = [stage for stage in stages if stage not in chosen]
-    return f"; without: {', '.join(missing)}" if missing else ""
