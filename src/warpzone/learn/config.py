@@ -85,9 +85,9 @@ class LearnConfig:
     """Weight of the entropy bonus at the end; linear in between."""
     value_coef: float = 0.5
     """Weight of the value loss."""
-    teacher_coef: float = 5.0
+    teacher_coef: float = 20.0
     """With `--teachers`: weight of how far the policy is from theirs, at the start."""
-    teacher_final: float = 2.0
+    teacher_final: float = 1.0
     """With `--teachers`: that weight at the end; linear in between."""
     teacher_temperature: float = 0.5
     """With `--teachers`: below 1 their likelier actions become likelier still, above 1 less so."""
