@@ -49,13 +49,22 @@ def test_the_one_that_clears_most_often_teaches(tmp_path: Path) -> None:
         card = teachers / f"{name}.json"
         card.write_text(card.read_text().replace('"clear_rate": {}', f'"clear_rate": {{"1-1": {rate}}}'))
     config = small_config(tmp_path, "--teachers", str(teachers))
-    found = load_teachers(config, resolve_device(config), lambda line: None)
+    found = load_teachers(config, resolve_device(config), lambda line: None, tmp_path / "mario")
     (teachers / "a.safetensors").unlink()
     (teachers / "c.safetensors").unlink()
-    alone = load_teachers(config, resolve_device(config), lambda line: None)
+    alone = load_teachers(config, resolve_device(config), lambda line: None, tmp_path / "mario")
     assert found is not None
     assert alone is not None
     assert differences(found.policies[0].state_dict(), alone.policies[0].state_dict()) == []
+
+
+def test_a_run_among_its_teachers_does_not_follow_itself(tmp_path: Path) -> None:
+    train_teacher(tmp_path, "one", "1-1")
+    for updates in ("1", "2"):
+        display = Quiet()
+        flags = ("--run-name", "all", "--stages", "1-1,1-2", "--teachers", str(tmp_path), *TAUGHT)
+        small_run(tmp_path, *flags, "--total-updates", updates, display=display)
+        assert "[train] 1 of 2 stages have a teacher: 1-1 one, 1-2 nobody" in display.lines
 
 
 def test_a_run_with_teachers_resumes_to_the_same_bits(tmp_path: Path) -> None:

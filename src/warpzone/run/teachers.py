@@ -19,13 +19,18 @@ SEEN = ("frame_skip", "frame_stack", "observation", "palette", "crop_hud", "max_
 """What of the view a teacher must share with the student: what it sees and what it can press."""
 
 
-def load_teachers(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> Teachers | None:
-    """The teachers that `--teachers` asks for, and in a line which stages they know."""
+def load_teachers(
+    config: TrainConfig, device: torch.device, say: Callable[[str], None], own: Path
+) -> Teachers | None:
+    """The teachers that `--teachers` asks for, and in a line who teaches what. Nobody follows himself: the run's
+    `own` folder is left out."""
     if not config.run.teachers:
         return None
     folder, stages = Path(config.run.teachers), config.stage.names()
     chosen: dict[str, tuple[float, str, Agent]] = {}
     for path in _found(folder):
+        if path.resolve() == own.resolve():
+            continue
         agent = load_agent(str(path), Path(config.run.runs_dir), device)
         _check(agent, config.view, path)
         for stage, rate in _rates(agent).items():
