@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -16,11 +17,11 @@ from warpzone.errors import CheckpointError
 from warpzone.run.sidecar import CheckpointMeta
 
 SUFFIX = ".safetensors"
-Bits = Literal[4, 8, 16]
-LARGE = 1 << 16
-"""Elements from which on a matrix is kept in less than half precision."""
-GROUP = 64
-"""Neighbours in a row that share a scale in half bytes."""
+Bits = Literal[4, 6, 8, 16]
+LARGE = 1 << 12
+"""Numbers from which on a matrix or a layer's filters are kept in less than half precision."""
+GROUP = 112
+"""Neighbours in a row that share a scale where they have less than a byte; it divides the rows of our networks."""
 SCALE = ".scale"
 _KEPT = ("view", "model", "stage", "reward")
 
@@ -32,18 +33,17 @@ def save_weights(
     card: Mapping[str, Any],
     bits: Bits = 8,
 ) -> Path:
-    """Write `path` and its card: half precision, and large matrices in `bits` for each number."""
+    """Write `path` and its card: matrices in `bits` for each number, filters in bytes, all else in half precision."""
     path.parent.mkdir(parents=True, exist_ok=True)
     packed: dict[str, torch.Tensor] = {}
     for name, tensor in weights.items():
         values = tensor.detach().cpu().float()
-        is_large = values.dim() == 2 and values.numel() >= LARGE
-        if is_large and bits == 4 and values.shape[1] % GROUP == 0:
-            packed[name], packed[name + SCALE] = _in_half_bytes(values)
-        elif is_large and bits < 16:
-            packed[name], packed[name + SCALE] = _in_bytes(values)
-        else:
+        if bits == 16 or values.dim() < 2 or values.numel() < LARGE:
             packed[name] = values.half().contiguous()
+        elif bits < 8 and values.dim() == 2 and values.shape[1] % GROUP == 0:
+            packed[name], packed[name + SCALE] = _in_bits(values, bits)
+        else:
+            packed[name], packed[name + SCALE] = _in_bytes(values)
     save_file(packed, str(path))
     described = {
         "global_step": meta.global_step,
@@ -72,18 +72,20 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:
 
 
 def _in_bytes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A matrix as int8, and a scale for each row."""
-    scale = (values.abs().amax(dim=1, keepdim=True) / 127).clamp_min(1e-8)
+    """As int8, and a scale for each row or filter."""
+    largest = values.abs().amax(dim=tuple(range(1, values.dim())), keepdim=True)
+    scale = (largest / 127).clamp_min(1e-8)
     return (values / scale).round().to(torch.int8).contiguous(), scale.contiguous()
 
 
-def _in_half_bytes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A matrix as uint8, two neighbours in each, and a scale for each group of a row: [rows, groups]."""
+def _in_bits(values: torch.Tensor, bits: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A matrix as uint8, its rows a stream of `bits` each, and a scale for each group of a row: [rows, groups]."""
+    top = 2 ** (bits - 1) - 1
     groups = values.view(len(values), -1, GROUP)
-    scale = (groups.abs().amax(dim=2) / 7).half().clamp_min(1e-7)
-    steps = (groups / scale.float().unsqueeze(2)).round().clamp(-8, 7) + 8
-    low, high = steps.to(torch.uint8).view(len(values), -1, 2).unbind(2)
-    return low | high << 4, scale
+    scale = (groups.abs().amax(dim=2) / top).half().clamp_min(1e-7)
+    steps = (groups / scale.float().unsqueeze(2)).round().clamp(-top - 1, top) + (top + 1)
+    as_bits = np.unpackbits(steps.to(torch.uint8).view(*values.shape, 1).numpy(), axis=2)[:, :, -bits:]
+    return torch.from_numpy(np.packbits(as_bits.reshape(len(values), -1), axis=1)), scale
 
 
 def _unpacked(name: str, packed: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -92,5 +94,9 @@ def _unpacked(name: str, packed: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return values.float()
     if values.dtype == torch.int8:
         return values.float() * scale
-    steps = torch.stack([values & 15, values >> 4], dim=2).view(*scale.shape, GROUP).float() - 8
-    return (steps * scale.float().unsqueeze(2)).flatten(1)
+    rows, columns = len(values), scale.shape[1] * GROUP
+    bits = 8 * values.shape[1] // columns
+    as_bits = np.unpackbits(values.numpy(), axis=1)[:, : columns * bits].reshape(rows, columns, bits)
+    steps = torch.from_numpy(as_bits @ 2.0 ** np.arange(bits - 1, -1, -1)).float() - 2 ** (bits - 1)
+    unpacked: torch.Tensor = steps.view(*scale.shape, GROUP) * scale.float().unsqueeze(2)
+    return unpacked.flatten(1)
