@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from warpzone.cli.export import run as export
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import ConfigError
+from warpzone.run.build import rom_digest
 from warpzone.run.config import resolve_device
 from warpzone.run.teachers import load_teachers
 
@@ -49,10 +51,10 @@ def test_the_one_that_clears_most_often_teaches(tmp_path: Path) -> None:
         card = teachers / f"{name}.json"
         card.write_text(card.read_text().replace('"clear_rate": {}', f'"clear_rate": {{"1-1": {rate}}}'))
     config = small_config(tmp_path, "--teachers", str(teachers))
-    found = load_teachers(config, resolve_device(config), lambda line: None, tmp_path / "mario")
+    found = load_teachers(config, rom_digest(config), resolve_device(config), print, tmp_path / "mario")
     (teachers / "a.safetensors").unlink()
     (teachers / "c.safetensors").unlink()
-    alone = load_teachers(config, resolve_device(config), lambda line: None, tmp_path / "mario")
+    alone = load_teachers(config, rom_digest(config), resolve_device(config), print, tmp_path / "mario")
     assert found is not None
     assert alone is not None
     assert differences(found.policies[0].state_dict(), alone.policies[0].state_dict()) == []
@@ -81,14 +83,83 @@ def test_a_run_with_teachers_resumes_to_the_same_bits(tmp_path: Path) -> None:
     assert measured(whole.folder) == measured(parts.folder)
 
 
-def test_teachers_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_run_itself_may_be_the_teacher(tmp_path: Path) -> None:
+    train_teacher(tmp_path, "one", "1-1")
+    display = Quiet()
+    flags = ("--run-name", "b", "--teachers", str(tmp_path / "one"), *TAUGHT, "--total-updates", "1")
+    small_run(tmp_path, *flags, display=display)
+    assert "[train] 1 of 1 stages have a teacher: 1-1 one" in display.lines
+
+
+UNFIT = {
+    "its action_type is 'simple' and this run's is 'complex'": ("--action-type", "complex"),
+    "its pictures are (26, 32) and this run's only (20, 20)": ("--size", "20", "20"),
+}
+
+
+@pytest.mark.parametrize("reason", UNFIT)
+def test_one_that_does_not_fit_is_left_out_with_the_reason(reason: str, tmp_path: Path) -> None:
+    teachers = tmp_path / "teachers"
+    train_teacher(teachers, "good", "1-1", *UNFIT[reason])
+    train_teacher(teachers, "odd", "1-1,1-2")
+    train_teacher(teachers, "elsewhere", "8-1")
+    (teachers / "broken.safetensors").write_bytes(b"no weights")
+    (teachers / "broken.json").write_text("[1, 2]")
+    display = Quiet()
+    here = (
+        "--stages",
+        "1-1,1-2",
+        "--teachers",
+        str(teachers),
+        *TAUGHT,
+        *UNFIT[reason],
+        "--total-updates",
+        "1",
+    )
+    small_run(tmp_path, *here, display=display)
+    unreadable, *said = [line for line in display.lines if "teach" in line]
+    assert unreadable.startswith("[train] broken.safetensors can't teach: The card of ")
+    assert said == [
+        f"[train] odd can't teach here: {reason}",
+        "[train] 1 of 2 stages have a teacher: 1-1 good, 1-2 nobody",
+    ]
+
+
+def test_a_teacher_with_a_memory_or_of_another_rom_is_left_out(tmp_path: Path) -> None:
+    teachers = tmp_path / "teachers"
+    train_teacher(teachers, "gru", "1-1", "--recurrent-type", "gru", "--learner", "torch")
+    train_teacher(tmp_path / "runs", "other", "1-1")
+    export(
+        [
+            str(tmp_path / "runs" / "other"),
+            "--format",
+            "safetensors",
+            "--out",
+            str(teachers / "other.safetensors"),
+        ]
+    )
+    card = json.loads((teachers / "other.json").read_text())
+    (teachers / "other.json").write_text(json.dumps({**card, "rom_sha256": "0" * 64}))
+    display = Quiet()
+    with pytest.raises(ConfigError, match="Nobody in"):
+        small_run(tmp_path, "--teachers", str(teachers), *TAUGHT, "--total-updates", "1", display=display)
+    assert [line.partition(": ")[2] for line in display.lines if "can't teach" in line] == [
+        "it has a memory, and what it remembers is not known here",
+        "it learned on another ROM",
+    ]
+    (teachers / "other.json").write_text(json.dumps({**card, "config": {}}))
+    with pytest.raises(ConfigError, match="Nobody in"):
+        small_run(tmp_path, "--teachers", str(teachers), *TAUGHT, "--total-updates", "1", display=display)
+    (teachers / "other.json").write_text(json.dumps({**card, "clear_rate": {"1-1": 1.0}, "config": {}}))
+    with pytest.raises(ConfigError, match="Nobody in"):
+        small_run(tmp_path, "--teachers", str(teachers), *TAUGHT, "--total-updates", "1", display=display)
+    assert "[train] other can't teach here: nothing says how it sees the game" in display.lines
+
+
+def test_where_nobody_can_teach_the_run_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     teachers = tmp_path / "teachers"
     train_teacher(teachers, "one", "1-1")
     here = ("--run-name", "b", "--teachers", str(teachers), *TAUGHT, "--total-updates", "1")
-    with pytest.raises(CheckpointError, match="its action_type is 'simple' and this run's is 'complex'"):
-        small_run(tmp_path, *here, "--action-type", "complex")
-    with pytest.raises(CheckpointError, match=r"its pictures are \(26, 32\) and this run's only \(20, 20\)"):
-        small_run(tmp_path, *here, "--size", "20", "20")
     with pytest.raises(ConfigError, match=r"Nobody in .* clears one of the stages in 50% of its episodes"):
         small_run(tmp_path, *here, "--teacher-rate", "0.5")
     with pytest.raises(ConfigError, match="There is no folder"):
@@ -98,9 +169,3 @@ def test_teachers_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: P
     with pytest.raises(ConfigError, match="rate from 0 to 1"):
         small_run(tmp_path, *here, "--teacher-rate", "2")
     assert not (tmp_path / "b").exists()
-
-
-def test_a_teacher_with_a_memory_is_refused(tmp_path: Path) -> None:
-    train_teacher(tmp_path / "teachers", "one", "1-1", "--recurrent-type", "gru", "--learner", "torch")
-    with pytest.raises(CheckpointError, match="it has a memory"):
-        small_run(tmp_path, "--teachers", str(tmp_path / "teachers"), *TAUGHT, "--total-updates", "1")

@@ -76,7 +76,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     # Whatever is refused is refused before anything is written.
     source = _resume(config, folder, digest)
     first_weights = _first_weights(config, digest) if source is None else None
-    teachers = load_teachers(config, device, display.say, folder)
+    teachers = load_teachers(config, digest, device, display.say, folder)
     play_scripts(config, display.say)
     progress = Progress()
     meter = EnvironmentMeter(config.collect.num_envs)

@@ -1,8 +1,9 @@
-"""The agents that a run follows: found in a folder, one for each stage, the one that clears it most often."""
+"""The agents that a run follows: found in a folder, for each stage the one that clears it most often."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -10,80 +11,112 @@ import torch
 from warpzone.envs.config import ViewConfig
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.learn.teachers import Teachers
+from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
-from warpzone.run.agent import Agent, from_json, load_agent
+from warpzone.run.agent import from_json, load_agent
+from warpzone.run.build import learning_threads
+from warpzone.run.checkpoints import read_meta
 from warpzone.run.config import StageConfig, TrainConfig
-from warpzone.run.weights_file import SUFFIX
+from warpzone.run.resume import best_checkpoint
+from warpzone.run.sidecar import CheckpointMeta
+from warpzone.run.weights_file import SUFFIX, read_card
 
 SEEN = ("frame_skip", "frame_stack", "observation", "palette", "crop_hud", "max_pool", "action_type")
 """What of the view a teacher must share with the student: what it sees and what it can press."""
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """An agent that may teach, by what is said of it; its weights are not read yet."""
+
+    name: str
+    path: Path
+    meta: CheckpointMeta
+
+    def rates(self) -> dict[str, float]:
+        """How often it cleared each of its stages when it was saved."""
+        learned = self.meta.config.get("stage")
+        stages = from_json(StageConfig, learned).names() if learned else []
+        return {**dict.fromkeys(stages, 0.0), **self.meta.clear_rate}
+
+    def unfit(self, view: ViewConfig, rom_sha256: str) -> str | None:
+        """Why it can't teach a student with this view, as the end of a sentence."""
+        config = self.meta.config
+        if "view" not in config or "model" not in config:
+            return "nothing says how it sees the game"
+        theirs = from_json(ViewConfig, config["view"])
+        for name in SEEN:
+            if getattr(theirs, name) != getattr(view, name):
+                return f"its {name} is {getattr(theirs, name)!r} and this run's is {getattr(view, name)!r}"
+        if any(large > small for large, small in zip(theirs.size, view.size, strict=True)):
+            return f"its pictures are {theirs.size} and this run's only {view.size}"
+        if from_json(ModelConfig, config["model"]).recurrent_type != "none":
+            return "it has a memory, and what it remembers is not known here"
+        if self.meta.rom_sha256 not in (None, rom_sha256):
+            return "it learned on another ROM"
+        return None
+
+
 def load_teachers(
-    config: TrainConfig, device: torch.device, say: Callable[[str], None], own: Path
+    config: TrainConfig, rom_sha256: str, device: torch.device, say: Callable[[str], None], own: Path
 ) -> Teachers | None:
-    """The teachers that `--teachers` asks for, and in a line who teaches what. Nobody follows himself: the run's
-    `own` folder is left out."""
+    """The teachers that `--teachers` asks for; it says who teaches what, and who can't and why.
+
+    Nobody follows himself: the run's `own` folder is left out.
+    """
     if not config.run.teachers:
         return None
     folder, stages = Path(config.run.teachers), config.stage.names()
-    chosen: dict[str, tuple[float, str, Agent]] = {}
-    for path in _found(folder):
-        if path.resolve() == own.resolve():
+    chosen: dict[str, tuple[float, Candidate]] = {}
+    for one in _candidates(folder, own, say):
+        rates = {s: r for s, r in one.rates().items() if s in stages and r >= config.run.teacher_rate}
+        if rates and (reason := one.unfit(config.view, rom_sha256)):
+            say(f"[train] {one.name} can't teach here: {reason}")
             continue
-        agent = load_agent(str(path), Path(config.run.runs_dir), device)
-        _check(agent, config.view, path)
-        for stage, rate in _rates(agent).items():
-            is_better = stage not in chosen or rate > chosen[stage][0]
-            if stage in stages and rate >= config.run.teacher_rate and is_better:
-                chosen[stage] = rate, path.stem, agent
+        for stage, rate in rates.items():
+            if stage not in chosen or rate > chosen[stage][0]:
+                chosen[stage] = rate, one
     if not chosen:
         raise ConfigError(
-            f"Nobody in {folder} clears one of the stages in {config.run.teacher_rate:.0%} of its episodes: "
-            "choose another folder or a lower --teacher-rate."
+            f"Nobody in {folder} who can teach here clears one of the stages in {config.run.teacher_rate:.0%} of its "
+            "episodes: choose another folder or a lower --teacher-rate."
         )
-    named = ", ".join(f"{stage} {chosen[stage][1] if stage in chosen else 'nobody'}" for stage in stages)
+    named = ", ".join(f"{stage} {chosen[stage][1].name if stage in chosen else 'nobody'}" for stage in stages)
     say(f"[train] {len(chosen)} of {len(stages)} stages have a teacher: {named}")
-    policies = {stages.index(stage): _ready(agent, config) for stage, (_, _, agent) in chosen.items()}
+    loaded: dict[Path, Policy] = {}
+    for _, one in chosen.values():
+        if one.path not in loaded:
+            loaded[one.path] = _load(one, config, device)
+    policies = {stages.index(stage): loaded[one.path] for stage, (_, one) in chosen.items()}
     return Teachers(policies, config.learn.teacher_temperature)
 
 
-def _found(folder: Path) -> Iterator[Path]:
-    """Agents' files in a folder, and the runs in it that have a checkpoint."""
+def _candidates(folder: Path, own: Path, say: Callable[[str], None]) -> Iterator[Candidate]:
+    """Agents' files in a folder and the runs in it that have a sound checkpoint, or the one run that it is."""
     if not folder.is_dir():
-        raise ConfigError(f"There is no folder {folder} with teachers.")
-    for path in sorted(folder.iterdir()):
-        if path.suffix == SUFFIX or any((path / "checkpoints").glob("*.pt")):
-            yield path
-
-
-def _rates(agent: Agent) -> dict[str, float]:
-    """How often it cleared each of its stages when it was saved."""
-    assert agent.meta is not None
-    stages = from_json(StageConfig, agent.meta.config["stage"]).names()
-    return {stage: agent.meta.clear_rate.get(stage, 0.0) for stage in stages}
-
-
-def _check(agent: Agent, view: ViewConfig, path: Path) -> None:
-    """Refuse a teacher that sees or presses something else than the student."""
-    for name in SEEN:
-        theirs, ours = getattr(agent.view, name), getattr(view, name)
-        if theirs != ours:
-            raise CheckpointError(
-                f"{path} can't teach here: its {name} is {theirs!r} and this run's is {ours!r}."
-            )
-    if any(theirs > ours for theirs, ours in zip(agent.view.size, view.size, strict=True)):
-        raise CheckpointError(
-            f"{path} can't teach here: its pictures are {agent.view.size} and this run's only {view.size}."
+        raise ConfigError(
+            f"There is no folder {folder} with teachers: name another one, or --teachers '' for none."
         )
-    if agent.policy.is_recurrent:
-        raise CheckpointError(
-            f"{path} can't teach: it has a memory, and what it remembers is not known here."
-        )
+    for path in [folder] if _is_run(folder) else sorted(folder.iterdir()):
+        if path.resolve() == own.resolve():
+            continue
+        try:
+            if path.suffix == SUFFIX:
+                yield Candidate(path.stem, path, read_card(path))
+            elif _is_run(path):
+                best = best_checkpoint(path)
+                yield Candidate(path.name, best, read_meta(best))
+        except CheckpointError as error:
+            say(f"[train] {path.name} can't teach: {error}")
 
 
-def _ready(agent: Agent, config: TrainConfig) -> Policy:
+def _is_run(path: Path) -> bool:
+    return any((path / "checkpoints").glob("*.pt"))
+
+
+def _load(one: Candidate, config: TrainConfig, device: torch.device) -> Policy:
     """Its policy, in the precision that the student learns in."""
-    if agent.device.type == "cuda" and config.learn.amp:
+    agent = load_agent(str(one.path), Path(config.run.runs_dir), device, learning_threads(config, device))
+    if device.type == "cuda" and config.learn.amp:
         agent.policy.autocast_dtype = getattr(torch, config.learn.amp_dtype)
     return agent.policy

@@ -21,7 +21,8 @@ Bits = Literal[4, 6, 8, 16]
 LARGE = 1 << 12
 """Numbers from which on a matrix or a layer's filters are kept in less than half precision."""
 GROUP = 112
-"""Neighbours in a row that share a scale where they have less than a byte; it divides the rows of our networks."""
+"""Neighbours in a row that share a scale where they have less than a byte. It divides the rows of nature at 84x84 and
+of tiny and small at 26x32; a matrix whose rows it does not divide is kept in bytes."""
 SCALE = ".scale"
 _KEPT = ("view", "model", "stage", "reward")
 
@@ -33,7 +34,8 @@ def save_weights(
     card: Mapping[str, Any],
     bits: Bits = 8,
 ) -> Path:
-    """Write `path` and its card: matrices in `bits` for each number, filters in bytes, all else in half precision."""
+    """Write `path` and its card: large matrices in `bits` for each number, large filters in bytes, all else (with 16
+    bits everything) in half precision."""
     path.parent.mkdir(parents=True, exist_ok=True)
     packed: dict[str, torch.Tensor] = {}
     for name, tensor in weights.items():
@@ -60,15 +62,23 @@ def save_weights(
 
 def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:
     """Read both. Raises CheckpointError; nothing in the files is executed."""
+    meta = read_card(path)
     try:
         packed = load_file(str(path))
-        card = json.loads(path.with_suffix(".json").read_text())
-    except (OSError, SafetensorError, ValueError) as error:
-        raise CheckpointError(f"{path} or its card can't be read ({error}): choose another agent.") from error
-    weights = {name: _unpacked(name, packed) for name in packed if not name.endswith(SCALE)}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path} can't be read ({error}): choose another agent.") from error
+    return {name: _unpacked(name, packed) for name in packed if not name.endswith(SCALE)}, meta
+
+
+def read_card(path: Path) -> CheckpointMeta:
+    """What is said of the agent in `path`, without its weights."""
+    try:
+        card: dict[str, Any] = {**json.loads(path.with_suffix(".json").read_text())}
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"The card of {path} can't be read ({error}): choose another agent.") from error
     known = set(asdict(CheckpointMeta()))
     extra = {key: value for key, value in card.items() if key not in known}
-    return weights, CheckpointMeta(**{k: v for k, v in card.items() if k in known}, extra=extra)
+    return CheckpointMeta(**{k: v for k, v in card.items() if k in known}, extra=extra)
 
 
 def _in_bytes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
