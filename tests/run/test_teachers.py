@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,8 @@ def test_one_that_does_not_fit_is_left_out_with_the_reason(reason: str, tmp_path
     )
     small_run(tmp_path, *here, display=display)
     unreadable, *said = [line for line in display.lines if "teach" in line]
-    assert unreadable.startswith("[train] broken.safetensors can't teach: The card of ")
+    assert unreadable.startswith("[train] broken.safetensors can't teach here: ")
+    assert "broken.json is not a JSON object" in unreadable
     assert said == [
         f"[train] odd can't teach here: {reason}",
         "[train] 1 of 2 stages have a teacher: 1-1 good, 1-2 nobody",
@@ -153,7 +155,29 @@ def test_a_teacher_with_a_memory_or_of_another_rom_is_left_out(tmp_path: Path) -
     (teachers / "other.json").write_text(json.dumps({**card, "clear_rate": {"1-1": 1.0}, "config": {}}))
     with pytest.raises(ConfigError, match="Nobody in"):
         small_run(tmp_path, "--teachers", str(teachers), *TAUGHT, "--total-updates", "1", display=display)
-    assert "[train] other can't teach here: nothing says how it sees the game" in display.lines
+    assert "[train] other.safetensors can't teach here: nothing says how it sees the game" in display.lines
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ({"clear_rate": None}, "clear_rate is None"),
+        ({"clear_rate": {"1-1": "often"}}, "1-1 is 'often'"),
+        ({"config": None}, "config is None"),
+        ({"config": {"view": 3, "model": {}}}, "The saved ViewConfig is 3"),
+        ({"config": {"stage": {"stages": "99-9"}}}, "There is no stage '99-9'"),
+    ],
+)
+def test_a_damaged_card_is_named_and_not_a_traceback(
+    damage: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    (tmp_path / "agent.safetensors").write_bytes(b"")
+    (tmp_path / "agent.json").write_text(json.dumps({"clear_rate": {"1-1": 1.0}, "config": {}, **damage}))
+    display = Quiet()
+    with pytest.raises(ConfigError, match="Nobody in"):
+        small_run(tmp_path, "--teachers", str(tmp_path), "--total-updates", "1", display=display)
+    (said,) = [line for line in display.lines if "agent.safetensors can't teach here" in line]
+    assert reason in said
 
 
 def test_where_nobody_can_teach_the_run_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ class Agent:
 def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
     """A settings dataclass from its saved form; settings that no longer exist are left out."""
     assert is_dataclass(kind)
+    if not isinstance(values, Mapping):
+        raise CheckpointError(f"The saved {kind.__name__} is {values!r}: choose another checkpoint.")
     known = {f.name for f in fields(kind)}
     kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
     return kind(**kept)

@@ -84,7 +84,7 @@ def parse_sidecar(data: bytes, name: str) -> tuple[Description, ...]:
     previous = document.pop("previous", [])
     if not isinstance(previous, list) or not all(isinstance(one, dict) for one in previous):
         raise _damaged(name, "previous", previous)
-    return tuple(_from_json(migrate(one, name), name) for one in (document, *previous))
+    return tuple(described(migrate(one, name), name) for one in (document, *previous))
 
 
 def parse_json(data: bytes, name: str) -> Json:
@@ -180,7 +180,9 @@ def _to_json(description: Description) -> Json:
     }
 
 
-def _from_json(document: Json, name: str) -> Description:
+def described(document: Json, name: str) -> Description:
+    """What a document of the present schema says. Raises CheckpointError where it is not sound."""
+
     def get(key: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = document.get(key, default)
         if not isinstance(value, kinds) or isinstance(value, bool):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from warpzone.envs.config import ViewConfig
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import CheckpointError, ConfigError, Error
 from warpzone.learn.teachers import Teachers
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
@@ -39,22 +39,23 @@ class Candidate:
         stages = from_json(StageConfig, learned).names() if learned else []
         return {**dict.fromkeys(stages, 0.0), **self.meta.clear_rate}
 
-    def unfit(self, view: ViewConfig, rom_sha256: str) -> str | None:
-        """Why it can't teach a student with this view, as the end of a sentence."""
+    def check_fits(self, view: ViewConfig, rom_sha256: str) -> None:
+        """Refuse one that sees, presses or plays something else than a student with this view."""
         config = self.meta.config
         if "view" not in config or "model" not in config:
-            return "nothing says how it sees the game"
+            raise CheckpointError("nothing says how it sees the game")
         theirs = from_json(ViewConfig, config["view"])
         for name in SEEN:
             if getattr(theirs, name) != getattr(view, name):
-                return f"its {name} is {getattr(theirs, name)!r} and this run's is {getattr(view, name)!r}"
+                raise CheckpointError(
+                    f"its {name} is {getattr(theirs, name)!r} and this run's is {getattr(view, name)!r}"
+                )
         if any(large > small for large, small in zip(theirs.size, view.size, strict=True)):
-            return f"its pictures are {theirs.size} and this run's only {view.size}"
+            raise CheckpointError(f"its pictures are {theirs.size} and this run's only {view.size}")
         if from_json(ModelConfig, config["model"]).recurrent_type != "none":
-            return "it has a memory, and what it remembers is not known here"
+            raise CheckpointError("it has a memory, and what it remembers is not known here")
         if self.meta.rom_sha256 not in (None, rom_sha256):
-            return "it learned on another ROM"
-        return None
+            raise CheckpointError("it learned on another ROM")
 
 
 def load_teachers(
@@ -68,10 +69,14 @@ def load_teachers(
         return None
     folder, stages = Path(config.run.teachers), config.stage.names()
     chosen: dict[str, tuple[float, Candidate]] = {}
-    for one in _candidates(folder, own, say):
-        rates = {s: r for s, r in one.rates().items() if s in stages and r >= config.run.teacher_rate}
-        if rates and (reason := one.unfit(config.view, rom_sha256)):
-            say(f"[train] {one.name} can't teach here: {reason}")
+    for path in _agents_in(folder, own):
+        try:
+            one = _candidate(path)
+            rates = {s: r for s, r in one.rates().items() if s in stages and r >= config.run.teacher_rate}
+            if rates:
+                one.check_fits(config.view, rom_sha256)
+        except Error as error:
+            say(f"[train] {path.name} can't teach here: {error}")
             continue
         for stage, rate in rates.items():
             if stage not in chosen or rate > chosen[stage][0]:
@@ -91,23 +96,21 @@ def load_teachers(
     return Teachers(policies, config.learn.teacher_temperature)
 
 
-def _candidates(folder: Path, own: Path, say: Callable[[str], None]) -> Iterator[Candidate]:
-    """Agents' files in a folder and the runs in it that have a sound checkpoint, or the one run that it is."""
+def _agents_in(folder: Path, own: Path) -> list[Path]:
+    """Agents' files in a folder and the runs in it that have checkpoints, or the one run that it is; never `own`."""
     if not folder.is_dir():
         raise ConfigError(
             f"There is no folder {folder} with teachers: name another one, or --teachers '' for none."
         )
-    for path in [folder] if _is_run(folder) else sorted(folder.iterdir()):
-        if path.resolve() == own.resolve():
-            continue
-        try:
-            if path.suffix == SUFFIX:
-                yield Candidate(path.stem, path, read_card(path))
-            elif _is_run(path):
-                best = best_checkpoint(path)
-                yield Candidate(path.name, best, read_meta(best))
-        except CheckpointError as error:
-            say(f"[train] {path.name} can't teach: {error}")
+    paths = [folder] if _is_run(folder) else sorted(folder.iterdir())
+    return [p for p in paths if (p.suffix == SUFFIX or _is_run(p)) and p.resolve() != own.resolve()]
+
+
+def _candidate(path: Path) -> Candidate:
+    if path.suffix == SUFFIX:
+        return Candidate(path.stem, path, read_card(path))
+    best = best_checkpoint(path)
+    return Candidate(path.name, best, read_meta(best))
 
 
 def _is_run(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from warpzone.errors import CheckpointError
-from warpzone.run.sidecar import CheckpointMeta
+from warpzone.run.sidecar import CheckpointMeta, described, parse_json
 
 SUFFIX = ".safetensors"
 Bits = Literal[4, 6, 8, 16]
@@ -47,7 +47,7 @@ def save_weights(
         else:
             packed[name], packed[name + SCALE] = _in_bytes(values)
     save_file(packed, str(path))
-    described = {
+    document = {
         "global_step": meta.global_step,
         "global_update": meta.global_update,
         "config": {name: meta.config[name] for name in _KEPT if name in meta.config},
@@ -56,7 +56,7 @@ def save_weights(
         "clear_rate": meta.clear_rate,
         **card,
     }
-    path.with_suffix(".json").write_text(json.dumps(described, indent=2) + "\n")
+    path.with_suffix(".json").write_text(json.dumps(document, indent=2) + "\n")
     return path
 
 
@@ -72,13 +72,15 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:
 
 def read_card(path: Path) -> CheckpointMeta:
     """What is said of the agent in `path`, without its weights."""
+    card = path.with_suffix(".json")
     try:
-        card: dict[str, Any] = {**json.loads(path.with_suffix(".json").read_text())}
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"The card of {path} can't be read ({error}): choose another agent.") from error
-    known = set(asdict(CheckpointMeta()))
-    extra = {key: value for key, value in card.items() if key not in known}
-    return CheckpointMeta(**{k: v for k, v in card.items() if k in known}, extra=extra)
+        data = card.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{card} can't be read ({error.strerror}): choose another agent.") from error
+    document = parse_json(data, str(card))
+    known = {field.name for field in fields(CheckpointMeta)}
+    extra = {key: value for key, value in document.items() if key not in known}
+    return replace(described(document, str(card)).meta, extra=extra)
 
 
 def _in_bytes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
