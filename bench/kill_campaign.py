@@ -20,8 +20,8 @@ from typing import Literal
 import tyro
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.run.kill_trial import FAULTS, kill_once
-from tests.run.train_kill_trial import FLAGS, KINDS, kill_training, strayed
+from tests.checkpoints.kill_trial import FAULTS, kill_once
+from tests.checkpoints.train_kill_trial import FLAGS, KINDS, kill_training, strayed
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import tyro
 
-from warpzone.run.checkpoints import load_checkpoint
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.run.log import LOG_FILE
 from warpzone.watch.metrics import METRICS_FILE, read_metrics
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 import tyro
 
-from warpzone.learn.teachers import reduced
-from warpzone.run.agent import Agent, load_agent
-from warpzone.run.evaluate import make_envs
+from warpzone.agents.agent import Agent, load_agent
+from warpzone.envs.make import make_envs
+from warpzone.learn.distillation import reduced
 
 MOST_DECISIONS = 2000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpzone.cli.main import main
-from warpzone.run.trails import load_trail
+from warpzone.starts.trails import load_trail
 
 
 def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(

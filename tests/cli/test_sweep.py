@@ -11,7 +11,7 @@ from tests.run.small_runs import SMALL
 from warpzone.cli.sweep import run
 from warpzone.cli.train import settings
 from warpzone.errors import ConfigError
-from warpzone.run.search import SPACE, Cut, Referee, parse_names, score, with_values
+from warpzone.run.sweep import SPACE, Cut, Referee, parse_names, score, with_values
 
 optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'warpzone[sweep]'")
 

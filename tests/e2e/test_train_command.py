@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.run.small_runs import differences, lasting_state, measured
-from warpzone.run.checkpoints import load_checkpoint, read_meta
+from warpzone.checkpoints.saving import load_checkpoint, read_meta
 from warpzone.watch.fields import FIELDS
 from warpzone.watch.metrics import read_metrics
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import warpzone
-from warpzone.envs.backends.patches import patch_nes_py
+from warpzone.envs.nes_py.patches import patch_nes_py
 
 pytest.importorskip("gym_super_mario_bros")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpzone.envs.vector import MarioVectorEnv
-from warpzone.run.explore import find_trail
+from warpzone.starts.exploration import find_trail
 
 NEXT_POINTER, AREA_TYPE, AREA_NUMBER = 0x0750, 0x074E, 0x074F
 

@@ -12,10 +12,10 @@ from tests.collect.fake_envs import DelayedCredit, TMaze
 from tests.learn.rollouts import make_policy, random_rollout
 from warpzone.collect import CollectConfig, Listeners, make_collector
 from warpzone.learn.config import LearnConfig
+from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.rollout import Rollout
-from warpzone.learn.teachers import Teachers
 from warpzone.model import ModelConfig, build_policy
 
 pytestmark = [

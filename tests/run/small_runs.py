@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.train import settings
-from warpzone.run.checkpoints import load_checkpoint
 from warpzone.run.config import TrainConfig
 from warpzone.run.loop import Outcome, train
 from warpzone.watch.metrics import read_metrics

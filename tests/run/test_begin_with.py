@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpzone.agents.agent import read_weights
+from warpzone.checkpoints.saving import save_checkpoint
+from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.cli.export import run as export
 from warpzone.errors import CheckpointError
-from warpzone.run.agent import read_weights
-from warpzone.run.checkpoints import save_checkpoint
-from warpzone.run.sidecar import CheckpointMeta
 
 from .small_runs import Quiet, saved_state, small_run
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
 from warpzone.run.build import rom_digest
-from warpzone.run.checkpoints import load_checkpoint, save_checkpoint
 from warpzone.run.config import CPU
-from warpzone.run.explore import find_trail
-from warpzone.run.trails import save_trail
+from warpzone.starts.exploration import find_trail
+from warpzone.starts.trails import save_trail
 
 from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
+from warpzone.agents import recording
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.errors import CheckpointError
 from warpzone.learn.learner import Learner
-from warpzone.run import recording
-from warpzone.run.checkpoints import load_checkpoint
 from warpzone.watch.metrics import read_metrics
 
 from .small_runs import Quiet, measured, small_run

@@ -10,7 +10,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
 from warpzone.run.log import Display
 from warpzone.run.loop import Outcome, Progress
-from warpzone.run.memory import train_within_memory
+from warpzone.run.memory_ladder import train_within_memory
 
 from .small_runs import Quiet, small_config
 

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from warpzone.run.stopping import EXIT_INTERRUPTED, EXIT_STALLED, EXIT_TERMINATED, StopFlag, uninterrupted
+from warpzone.checkpoints.uninterrupted import uninterrupted
+from warpzone.run.stopping import EXIT_INTERRUPTED, EXIT_STALLED, EXIT_TERMINATED, StopFlag
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from warpzone.cli.flags import parse
-from warpzone.envs.backends.config import BackendConfig
-from warpzone.envs.backends.vector import BackendVectorEnv
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.nes_py.config import BackendConfig
+from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 

@@ -65,7 +65,7 @@ def nes_py_console() -> Any:
     """nes-py's emulator with the game in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from warpzone.envs.backends.patches import patch_nes_py
+        from warpzone.envs.nes_py.patches import patch_nes_py
 
         patch_nes_py()
         from nes_py import NESEnv

@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from warpzone.envs.backends.config import BackendConfig
-from warpzone.envs.backends.patches import quiet_gym
-from warpzone.envs.backends.vector import BackendVectorEnv
+from warpzone.envs.make import make_envs
+from warpzone.envs.nes_py.config import BackendConfig
+from warpzone.envs.nes_py.patches import quiet_gym
+from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import Encoder
 from warpzone.run.config import TrainConfig
-from warpzone.run.evaluate import make_envs
 
 with quiet_gym():
     from stable_baselines3 import PPO

@@ -21,7 +21,7 @@ from warpzone.cli.bench_results import in_turn, ratio, write_json
 from warpzone.cli.flags import parse
 from warpzone.collect import Listeners
 from warpzone.errors import ConfigError
-from warpzone.run.build import build_parts, cores
+from warpzone.run.build import build_components, cores
 from warpzone.run.config import TrainConfig, preset, resolve_device
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
@@ -94,7 +94,7 @@ class Side:
 def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitStack) -> Side:
     """Warpzone's collector and learner, as the training loop uses them."""
     config = replace(config, run=replace(config.run, learner=learner))  # type: ignore[arg-type]
-    parts = build_parts(config, device, Listeners(), lambda line: None)
+    parts = build_components(config, device, Listeners(), lambda line: None)
     stack.callback(parts.close)
     parts.collector.start()
     parameters = sum(p.numel() for p in parts.learner.policy.parameters())

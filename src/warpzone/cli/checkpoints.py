@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from warpzone.agents.widen import widened
+from warpzone.checkpoints.finding import best_checkpoint, find_resume
+from warpzone.checkpoints.repairing import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
+from warpzone.checkpoints.saving import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
 from warpzone.errors import CheckpointError, ConfigError
-from warpzone.run.backfill import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
-from warpzone.run.checkpoints import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
-from warpzone.run.resume import best_checkpoint, find_resume
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
-from warpzone.run.widen import widened
 
 
 @dataclass(frozen=True)

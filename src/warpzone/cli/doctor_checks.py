@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from warpzone.engine.rom import identify, rom, rom_path
-from warpzone.envs.backends.patches import installed, major, needs_patches
+from warpzone.envs.nes_py.patches import installed, major, needs_patches
 from warpzone.errors import RomError
 
 COMPILERS = ("c++", "g++", "clang++", "cl")

@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
+from warpzone.agents.agent import Agent, evaluation_view, from_json, load_agent
+from warpzone.agents.evaluation import StageResult, evaluate_stage
+from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.cli.flags import parse
+from warpzone.envs.config import StageConfig
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.agent import Agent, evaluation_view, from_json, load_agent
-from warpzone.run.config import StageConfig, named_device
-from warpzone.run.evaluate import StageResult, evaluate_stage
-from warpzone.run.scoreboard import as_markdown, as_png, mean_rate
+from warpzone.run.config import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
 

@@ -13,9 +13,9 @@ from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.build import cores
-from warpzone.run.explore import Explored, find_trail
 from warpzone.run.stopping import StopFlag
-from warpzone.run.trails import Trail, load_trail, save_trail
+from warpzone.starts.exploration import Explored, find_trail
+from warpzone.starts.trails import Trail, load_trail, save_trail
 
 SAY_EVERY_S = 10.0
 

@@ -10,11 +10,11 @@ from typing import Any, Literal
 import tyro
 from safetensors import SafetensorError
 
+from warpzone.agents.weights_file import SUFFIX, Bits, save_weights
+from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.errors import ConfigError
-from warpzone.run.checkpoints import load_checkpoint
-from warpzone.run.resume import best_checkpoint
 from warpzone.run.stopping import EXIT_OK
-from warpzone.run.weights_file import SUFFIX, Bits, save_weights
 from warpzone.watch.durable import write_durably
 from warpzone.watch.metrics import METRICS_FILE, read_metrics
 from warpzone.watch.tables import write_csv, write_parquet

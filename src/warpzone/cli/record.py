@@ -9,15 +9,15 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
+from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.montage import record_montage
+from warpzone.agents.recording import Film, record_best, record_episode, record_replay
 from warpzone.cli.flags import parse
 from warpzone.engine.rom import rom
+from warpzone.envs.config import StageConfig
 from warpzone.envs.replays import load_replay
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.agent import Agent, from_json, load_agent
-from warpzone.run.config import StageConfig
-from warpzone.run.montage import record_montage
-from warpzone.run.recording import Film, record_best, record_episode, record_replay
 from warpzone.run.stopping import EXIT_OK
 
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from warpzone.cli.train import settings
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
-from warpzone.run.search import SPACE, Cut, Referee, drawn, parse_names, run_trial
 from warpzone.run.stopping import EXIT_OK
+from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_trial
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from warpzone.agents.recording import record_best
 from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset
 from warpzone.run.folder import saved_settings
 from warpzone.run.loop import Outcome, Progress
-from warpzone.run.memory import train_within_memory
-from warpzone.run.recording import record_best
+from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.stopping import EXIT_OK
 
 DESCRIPTION = (

@@ -111,8 +111,8 @@ def page_address(listening: socket.socket, host: str, access: str, runs_dir: Pat
 
 def build_app(runs_dir: Path, name: str, access: str) -> Any:
     """The panel with everything it may do."""
+    from warpzone.agents.exhibition import exhibit
     from warpzone.run.control import BOUNDS, is_token, send_request
-    from warpzone.run.exhibition import exhibit
     from warpzone.watch.panel.server import Backend, create_app
 
     backend = Backend(exhibit, is_token, send_request, BOUNDS)

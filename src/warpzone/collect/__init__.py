@@ -9,9 +9,9 @@ import torch
 
 from warpzone.collect.collector import Collector
 from warpzone.collect.config import CollectConfig
+from warpzone.collect.env_group import Listeners
 from warpzone.collect.graphed import GraphedActor
 from warpzone.collect.interfaces import Actor, Environments
-from warpzone.collect.lane import Listeners
 from warpzone.collect.overlap import OverlappedCollector
 from warpzone.errors import ConfigError
 from warpzone.model.policy import Policy

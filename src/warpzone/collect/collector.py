@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from warpzone.collect.env_group import EnvGroup, Listeners
 from warpzone.collect.interfaces import Actor, Environments
-from warpzone.collect.lane import Lane, Listeners
 from warpzone.learn.rollout import Rollout, allocate_rollout
 from warpzone.model.snapshot import Snapshot
 
@@ -50,7 +50,7 @@ class Collector:
         """Decisions in the rollouts handed out so far."""
         self.rollout_time = 0.0
         """Seconds the last rollout took to collect."""
-        self.lanes: list[Lane] = []
+        self.lanes: list[EnvGroup] = []
         self.buffers: list[Rollout] = []
         self.turn = 0
         self.stopping = False
@@ -59,7 +59,7 @@ class Collector:
         """Reset the environments."""
         for index, envs in enumerate(self.envs):
             first_column = sum(lane.envs.num_envs for lane in self.lanes)
-            lane = Lane(
+            lane = EnvGroup(
                 envs,
                 first_column,
                 self.actor,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Literal
 
 from warpzone.envs.actions import action_names
+from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
 from warpzone.errors import ConfigError
 
 OBSERVATIONS = {"gray": "y", "grey": "y", "red": "r", "rgb": "rgb"}
@@ -86,6 +88,36 @@ class ViewConfig:
     @property
     def num_actions(self) -> int:
         return len(action_names(self.action_type))
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """Which stages are played, and on what."""
+
+    world: int = 1
+    """World, 1 to 8."""
+    stage: int = 1
+    """Stage of the world, 1 to 4."""
+    stages: str = ""
+    """Stages by name instead: 'all', a world such as '3', or '1-1,1-2'."""
+    random_stage: bool = False
+    """Draw each episode's stage from all 32."""
+    stage_span: int = 1
+    """So many stages from the first on, in the order of the game."""
+    rom: str = ""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
+    env_threads: int = 0
+    """Threads that emulate; 0 takes one for each core."""
+    curriculum: Literal["fixed", "uniform", "progress"] = "uniform"
+    """How the next episode's stage is drawn: uniform, by learning progress, or fixed shares."""
+
+    def names(self) -> list[str]:
+        """The stages as names."""
+        if self.random_stage:
+            return list(ALL_STAGES)
+        if self.stages:
+            return parse_stages(self.stages)
+        return stage_span(f"{self.world}-{self.stage}", self.stage_span)
 
 
 def as_size(size: int | tuple[int, int] | list[int]) -> tuple[int, int]:

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from warpzone.learn.config import LearnConfig
+from warpzone.learn.distillation import Teachers
 from warpzone.learn.losses import action_logp, explained_variance, normalise_advantages
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.normalise import PopArt, RewardScale
+from warpzone.learn.random_state import restore_stream
 from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
-from warpzone.learn.streams import restore_stream
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
-from warpzone.learn.teachers import Teachers
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
 from warpzone.watch.profile import phase

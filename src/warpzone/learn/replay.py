@@ -17,8 +17,8 @@ from warpzone.errors import CheckpointError, ConfigError
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree
 from warpzone.learn.priorities import kl_to_exact as sampler_kl
+from warpzone.learn.random_state import restore_stream
 from warpzone.learn.rollout import Rollout
-from warpzone.learn.streams import restore_stream
 
 SMALLEST_PRIORITY = 1e-3
 QUANTILES = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}

@@ -82,7 +82,7 @@ def nstep(steps: Trajectory, gamma: float, n: int) -> Targets:
 
 
 def _accumulate(errors: Tensor, decay: Tensor) -> Tensor:
-    """Backward sums a[t] = errors[t] + decay[t] * a[t+1]: one kernel a step."""
+    """ReverseCurriculum sums a[t] = errors[t] + decay[t] * a[t+1]: one kernel a step."""
     sums = torch.empty_like(errors)
     sums[-1] = errors[-1]
     for t in range(errors.shape[0] - 2, -1, -1):

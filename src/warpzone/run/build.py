@@ -13,22 +13,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from warpzone.agents.agent import make_policy
 from warpzone.collect import Collector, Listeners, OverlappedCollector, make_collector
 from warpzone.engine.rom import rom
-from warpzone.envs.backends.vector import BackendVectorEnv
+from warpzone.envs.make import make_envs
+from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.envs.vector import MarioVectorEnv
+from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
-from warpzone.learn.teachers import Teachers
-from warpzone.run.agent import make_policy
 from warpzone.run.config import TrainConfig
-from warpzone.run.evaluate import make_envs
 
 Vector = MarioVectorEnv | BackendVectorEnv
 
 
 @dataclass
-class Parts:
+class Components:
     """What learns and what it learns from."""
 
     envs: list[Vector]
@@ -124,13 +124,13 @@ def learning_threads(config: TrainConfig, device: torch.device) -> int:
     return config.run.torch_threads or (cores() if device.type == "cpu" else 1)
 
 
-def build_parts(
+def build_components(
     config: TrainConfig,
     device: torch.device,
     listeners: Listeners,
     say: Callable[[str], None],
     teachers: Teachers | None = None,
-) -> Parts:
+) -> Components:
     """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
     seed = config.run.seed
     seed_everything(seed, config.run.deterministic)
@@ -154,4 +154,4 @@ def build_parts(
         config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device,
         seed=seed, listeners=listeners,
     )  # fmt: skip
-    return Parts(envs, learner, collector, device, threads)
+    return Components(envs, learner, collector, device, threads)

@@ -9,21 +9,20 @@ from typing import Any, Literal
 
 import torch
 
+from warpzone.checkpoints.saving import CheckpointPolicy
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
-from warpzone.envs.backends.config import BackendConfig
-from warpzone.envs.config import ViewConfig
+from warpzone.envs.config import StageConfig, ViewConfig
+from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
-from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.native import why_not_native
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
-from warpzone.run.backward import TrailConfig
-from warpzone.run.checkpoints import CheckpointPolicy
+from warpzone.starts.reverse_curriculum import TrailConfig
 
 Preset = Literal["auto", "cpu", "gpu"]
 LARGEST_SAVED_CONSOLES = 256 << 20
@@ -98,36 +97,6 @@ class RunConfig:
                 )
         if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):
             raise ConfigError(f"{self.run_name!r} is no name for a run: use a plain folder name.")
-
-
-@dataclass(frozen=True)
-class StageConfig:
-    """Which stages are played, and on what."""
-
-    world: int = 1
-    """World, 1 to 8."""
-    stage: int = 1
-    """Stage of the world, 1 to 4."""
-    stages: str = ""
-    """Stages by name instead: 'all', a world such as '3', or '1-1,1-2'."""
-    random_stage: bool = False
-    """Draw each episode's stage from all 32."""
-    stage_span: int = 1
-    """So many stages from the first on, in the order of the game."""
-    rom: str = ""
-    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
-    env_threads: int = 0
-    """Threads that emulate; 0 takes one for each core."""
-    curriculum: Literal["fixed", "uniform", "progress"] = "uniform"
-    """How the next episode's stage is drawn: uniform, by learning progress, or fixed shares."""
-
-    def names(self) -> list[str]:
-        """The stages as names."""
-        if self.random_stage:
-            return list(ALL_STAGES)
-        if self.stages:
-            return parse_stages(self.stages)
-        return stage_span(f"{self.world}-{self.stage}", self.stage_span)
 
 
 @dataclass(frozen=True)

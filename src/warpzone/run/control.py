@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from warpzone.envs.rewards import RewardConfig
 from warpzone.errors import ConfigError, Error
 from warpzone.learn.learner import Learner
-from warpzone.run.build import Parts
-from warpzone.run.curriculum import Curriculum
+from warpzone.run.build import Components
 from warpzone.run.stopping import StopFlag
+from warpzone.starts.curriculum import Curriculum
 from warpzone.watch.durable import write_durably
 from warpzone.watch.heartbeat import Heartbeat
 
@@ -128,7 +128,7 @@ def send_request(folder: Path, token: str, request: Mapping[str, Any]) -> str:
 class Steered:
     """What a request can act on."""
 
-    parts: Parts
+    parts: Components
     curriculum: Curriculum
     stop: StopFlag
     heartbeat: Heartbeat

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warpzone.agents.agent import from_json
+from warpzone.checkpoints.finding import ResumeSource
+from warpzone.checkpoints.saving import CheckpointKeeper
 from warpzone.errors import ConfigError
-from warpzone.run.agent import from_json
-from warpzone.run.checkpoints import CheckpointKeeper
 from warpzone.run.config import ScriptConfig, TrainConfig
 from warpzone.run.lock import RunLock
-from warpzone.run.resume import ResumeSource
 from warpzone.run.stopping import StopFlag, stop_on_stall
 from warpzone.watch.durable import write_durably
 from warpzone.watch.episodes import EpisodeLog

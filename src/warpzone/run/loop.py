@@ -12,28 +12,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpzone.agents.agent import Agent, read_weights, resolve_checkpoint
+from warpzone.agents.evaluation import StageResult, evaluate_stage
+from warpzone.agents.recording import FilmStopped, record_episode
+from warpzone.checkpoints.finding import ResumeSource, check_fits, find_resume
+from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.collect import Listeners
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
-from warpzone.run.agent import Agent, read_weights, resolve_checkpoint
-from warpzone.run.backward import Backward
-from warpzone.run.build import Parts, build_parts, rom_digest
+from warpzone.run.build import Components, build_components, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.control import Control, Steered
-from warpzone.run.curriculum import Curriculum
-from warpzone.run.evaluate import StageResult, evaluate_stage
 from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.lock import refuse_if_trained
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
-from warpzone.run.recording import FilmStopped, record_episode
-from warpzone.run.resume import ResumeSource, check_fits, find_resume
 from warpzone.run.script import play_scripts
-from warpzone.run.sidecar import CheckpointMeta
 from warpzone.run.state import begin_with, restore_learning, restore_play, run_state, saved_run
 from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
-from warpzone.run.trails import load_ways
+from warpzone.starts.curriculum import Curriculum
+from warpzone.starts.reverse_curriculum import ReverseCurriculum
+from warpzone.starts.trails import load_ways
 
 CONFIRMATION_SLACK = 0.02
 """Fresh episodes may clear this much less often than asked: 256 of them scatter by about 1.5 %."""
@@ -82,7 +82,7 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     meter = EnvironmentMeter(config.collect.num_envs)
     curriculum = Curriculum(config.stage.curriculum, stages)
     ways = load_ways(config.trail.trails, stages, config.view, digest, config.stage.rom or None)
-    backward = Backward(ways, stages, config.trail, curriculum.weights, config.run.seed)
+    backward = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed)
     began = time.monotonic()
     reason, confirmed, steps = "", {}, 0
 
@@ -118,7 +118,9 @@ def train(config: TrainConfig, display: Display) -> Outcome:
 
     with (
         StopFlag(display.say) as stop,
-        closing(build_parts(config, device, Listeners(on_episode, on_step), display.say, teachers)) as parts,
+        closing(
+            build_components(config, device, Listeners(on_episode, on_step), display.say, teachers)
+        ) as parts,
         closing(RunFolder(config, folder, stop, source)) as run,
         closing(parts.collector),
     ):
@@ -200,7 +202,7 @@ def _saved_however_it_ends(save: Callable[[bool], None], display: Display) -> It
 
 def confirm(
     config: TrainConfig,
-    parts: Parts,
+    parts: Components,
     stages: list[str],
     progress: Progress,
     display: Display,
@@ -312,7 +314,7 @@ def _save_due(
 def _save_last(
     config: TrainConfig,
     run: RunFolder,
-    parts: Parts,
+    parts: Components,
     progress: Progress,
     digest: str,
     state: State,
@@ -333,7 +335,7 @@ def _save_last(
 
 def _film(
     config: TrainConfig,
-    parts: Parts,
+    parts: Components,
     run: RunFolder,
     stage: str,
     progress: Progress,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from warpzone.envs.actions import action_names
+from warpzone.envs.make import make_envs
 from warpzone.envs.scripts import (
     forward_action,
     parse_sequence,
@@ -15,7 +16,6 @@ from warpzone.envs.scripts import (
 )
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.run.config import ScriptConfig, TrainConfig
-from warpzone.run.evaluate import make_envs
 
 
 def play_scripts(config: TrainConfig, say: Callable[[str], None]) -> dict[str, float]:

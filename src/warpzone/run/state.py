@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from warpzone.checkpoints.finding import ResumeSource, fit_weights
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.collect import OverlappedCollector
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
-from warpzone.learn.streams import is_continued
-from warpzone.run.backward import Backward
-from warpzone.run.build import Parts
-from warpzone.run.checkpoints import load_checkpoint
-from warpzone.run.curriculum import Curriculum
+from warpzone.learn.random_state import is_continued
+from warpzone.run.build import Components
 from warpzone.run.meters import EnvironmentMeter
-from warpzone.run.resume import ResumeSource, fit_weights
+from warpzone.starts.curriculum import Curriculum
+from warpzone.starts.reverse_curriculum import ReverseCurriculum
 
 if TYPE_CHECKING:
     from warpzone.run.folder import RunFolder
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def run_state(
-    parts: Parts,
+    parts: Components,
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
-    backward: Backward,
+    backward: ReverseCurriculum,
     meter: EnvironmentMeter,
     elapsed_s: float,
     with_consoles: bool,
@@ -63,11 +63,11 @@ def saved_run(source: ResumeSource) -> dict[str, Any]:
 def restore_learning(
     state: dict[str, Any],
     source: ResumeSource,
-    parts: Parts,
+    parts: Components,
     run: RunFolder,
     progress: Progress,
     curriculum: Curriculum,
-    backward: Backward,
+    backward: ReverseCurriculum,
     meter: EnvironmentMeter,
     say: Callable[[str], None],
 ) -> None:
@@ -93,14 +93,18 @@ def restore_learning(
     progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
 
 
-def begin_with(weights: dict[str, torch.Tensor], name: str, parts: Parts, say: Callable[[str], None]) -> None:
+def begin_with(
+    weights: dict[str, torch.Tensor], name: str, parts: Components, say: Callable[[str], None]
+) -> None:
     """Give a new run the weights of another agent and nothing else, before the collector starts."""
     say(f"[train] beginning with the weights of {name}")
     fitted = _fitted(weights, name, parts, say)
     parts.learner.load_state_dict({**parts.learner.state_dict(), "policy": fitted})
 
 
-def restore_play(state: dict[str, Any], parts: Parts, backward: Backward, say: Callable[[str], None]) -> None:
+def restore_play(
+    state: dict[str, Any], parts: Components, backward: ReverseCurriculum, say: Callable[[str], None]
+) -> None:
     """Put the consoles back to where they were, after the collector has started."""
     if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
         parts.collector.load_state_dict(state["collector"])
@@ -112,7 +116,7 @@ def restore_play(state: dict[str, Any], parts: Parts, backward: Backward, say: C
 
 
 def _fitted(
-    weights: dict[str, torch.Tensor], name: str, parts: Parts, say: Callable[[str], None]
+    weights: dict[str, torch.Tensor], name: str, parts: Components, say: Callable[[str], None]
 ) -> dict[str, torch.Tensor]:
     """Weights for the learner's policy; it says what did not fit."""
     own = parts.learner.policy.state_dict()
@@ -122,7 +126,7 @@ def _fitted(
     return {**own, **fit.weights}
 
 
-def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
+def _consoles_fit(state: dict[str, Any], parts: Components) -> bool:
     saved = state["envs"]
     if saved is None or isinstance(parts.collector, OverlappedCollector):
         return False
@@ -131,7 +135,7 @@ def _consoles_fit(state: dict[str, Any], parts: Parts) -> bool:
     return [len(one["consoles"]) for one in saved] == [envs.num_envs for envs in parts.envs]
 
 
-def _consoles_restored(state: dict[str, Any], parts: Parts, say: Callable[[str], None]) -> bool:
+def _consoles_restored(state: dict[str, Any], parts: Components, say: Callable[[str], None]) -> bool:
     """Put them back; an engine of another version refuses the first of them, and nothing has changed."""
     try:
         for envs, saved in zip(parts.envs, state["envs"], strict=True):

@@ -18,10 +18,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
+
+from warpzone.checkpoints.uninterrupted import interrupt
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -32,27 +33,6 @@ EXIT_TERMINATED = 143
 
 _EXIT_CODES = {"SIGINT": EXIT_INTERRUPTED, "SIGTERM": EXIT_TERMINATED, "stall": EXIT_STALLED}
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
-
-# Python runs signal handlers on the main thread only, so these two need no lock.
-_commits_open = 0
-_interrupt_waiting = 0
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold back the KeyboardInterrupt of a second Ctrl+C until the block is left."""
-    global _commits_open, _interrupt_waiting
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    _commits_open += 1
-    try:
-        yield
-    finally:
-        _commits_open -= 1
-        if _commits_open == 0 and _interrupt_waiting:
-            number, _interrupt_waiting = _interrupt_waiting, 0
-            raise KeyboardInterrupt(number)
 
 
 class StopFlag:
@@ -96,17 +76,13 @@ class StopFlag:
         self._previous.clear()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        global _interrupt_waiting
         name = signal.Signals(number).name
         if self.reason is None:
             self.reason = name
             self._tell(f"[train][warn] interrupted ({name}): finishing this update; once more stops at once")
             return
         self._tell(f"[train][warn] interrupted again ({name}): stopping now")
-        if _commits_open:
-            _interrupt_waiting = number
-        else:
-            raise KeyboardInterrupt(number)
+        interrupt(number)
 
     def _tell(self, line: str) -> None:
         try:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import torch
 
-from warpzone.envs.config import ViewConfig
+from warpzone.agents.agent import from_json, load_agent
+from warpzone.agents.weights_file import SUFFIX, read_card
+from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.saving import read_meta
+from warpzone.checkpoints.sidecar import CheckpointMeta
+from warpzone.envs.config import StageConfig, ViewConfig
 from warpzone.errors import CheckpointError, ConfigError, Error
-from warpzone.learn.teachers import Teachers
+from warpzone.learn.distillation import Teachers
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
-from warpzone.run.agent import from_json, load_agent
 from warpzone.run.build import learning_threads
-from warpzone.run.checkpoints import read_meta
-from warpzone.run.config import StageConfig, TrainConfig
-from warpzone.run.resume import best_checkpoint
-from warpzone.run.sidecar import CheckpointMeta
-from warpzone.run.weights_file import SUFFIX, read_card
+from warpzone.run.config import TrainConfig
 
 SEEN = ("frame_skip", "frame_stack", "observation", "palette", "crop_hud", "max_pool", "action_type")
 """What of the view a teacher must share with the student: what it sees and what it can press."""

@@ -1,0 +1,125 @@
+"""A trained policy with what it needs to play: its view of the game and where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpzone.agents.weights_file import SUFFIX, load_weights
+from warpzone.checkpoints.finding import best_checkpoint, fit_weights
+from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.checkpoints.sidecar import CheckpointMeta
+from warpzone.envs.config import ViewConfig
+from warpzone.errors import CheckpointError
+from warpzone.learn.native import NativePolicy, why_not_native
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import Policy, build_policy
+
+T = TypeVar("T")
+
+
+def make_policy(
+    model: ModelConfig, view: ViewConfig, value_heads: int, device: torch.device, learner: str, threads: int
+) -> Policy:
+    """The policy for a device: with native arithmetic where that is asked for or, by default, possible."""
+    native = learner == "native" or (
+        learner == "auto" and device.type == "cpu" and why_not_native(model) is None
+    )
+    if native:
+        return NativePolicy(model, view.shape, view.num_actions, value_heads, threads=threads)
+    return build_policy(model, view.shape, view.num_actions, value_heads).to(device)
+
+
+@dataclass
+class Agent:
+    """Acts for any number of environments, sampled or greedily, carrying its memory along."""
+
+    policy: Policy
+    view: ViewConfig
+    device: torch.device
+    meta: CheckpointMeta | None = None
+
+    def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
+        """Forget everything and draw from a new stream."""
+        self.greedy = greedy
+        self.state = self.policy.initial_state(num_envs, self.device)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+
+    @torch.no_grad()
+    def act(
+        self, observations: NDArray[np.uint8], starts: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], Tensor, Tensor]:
+        """Actions [N], probabilities [N, A] and values [N]."""
+        obs = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
+        logits, values, self.state = self.policy.act(
+            obs, self.state, torch.from_numpy(starts).to(self.device)
+        )
+        probabilities = logits.float().softmax(-1)
+        if self.greedy:
+            actions = probabilities.argmax(-1)
+        else:
+            actions = torch.multinomial(probabilities, 1, generator=self.generator).squeeze(-1)
+        return actions.cpu().numpy(), probabilities.cpu(), values.cpu()
+
+
+def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
+    """A settings dataclass from its saved form; settings that no longer exist are left out."""
+    assert is_dataclass(kind)
+    if not isinstance(values, Mapping):
+        raise CheckpointError(f"The saved {kind.__name__} is {values!r}: choose another checkpoint.")
+    known = {f.name for f in fields(kind)}
+    kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
+    return kind(**kept)
+
+
+def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: int = 1) -> Agent:
+    """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint."""
+    path = resolve_checkpoint(checkpoint, runs_dir)
+    weights, meta = read_weights(path)
+    config = meta.config
+    if "view" not in config or "model" not in config:
+        raise CheckpointError(
+            f"{path} does not say how its agent sees the game: it is not from `warpzone train`."
+        )
+    view, model = from_json(ViewConfig, config["view"]), from_json(ModelConfig, config["model"])
+    heads = int(meta.architecture.get("value_heads", 1))
+    policy = make_policy(model, view, heads, device, "auto", threads)
+    fit = fit_weights(weights, policy.state_dict(), str(path))
+    if not fit.is_complete:
+        raise CheckpointError(f"{path} does not fit its own description: {'; '.join(fit.report())}.")
+    policy.load_state_dict(fit.weights)
+    policy.requires_grad_(False)
+    return Agent(policy, view, device, meta)
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
+    """The policy's weights in a weights file or a checkpoint, and what is said of them."""
+    if path.suffix == SUFFIX:
+        return load_weights(path)
+    loaded = load_checkpoint(path)
+    return loaded.of_training()["learner"]["policy"], loaded.meta
+
+
+def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:
+    """A file, or the best checkpoint of a run given by name or folder."""
+    given = Path(checkpoint)
+    for folder in (given, runs_dir / checkpoint):
+        if folder.is_dir():
+            return best_checkpoint(folder)
+    if not given.exists() and not given.suffix:
+        raise CheckpointError(
+            f"There is no checkpoint or run {checkpoint!r}: see `warpzone checkpoints list`."
+        )
+    return given
+
+
+def evaluation_view(view: ViewConfig, *, noop_max: int, sticky: float) -> ViewConfig:
+    """The view of training with the randomness of an evaluation."""
+    return replace(view, noop_max=noop_max, sticky=sticky)

@@ -1,0 +1,1 @@
+"""Checkpoints: format, sidecar, saving, finding, repairing."""

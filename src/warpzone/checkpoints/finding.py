@@ -1,0 +1,280 @@
+"""Where a run goes on from, and whether what is found there fits.
+
+The order: the path given by `--resume`; a numbered checkpoint of this run; its `latest`; a search below the
+runs folder for a checkpoint of a matching configuration. Within the run the most recent save comes first, and
+of one save the numbered file, so that the order never costs progress. A file that does not verify is never
+chosen.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpzone.checkpoints.saving import checkpoint_path, described_metas, numbered_checkpoints, read_meta
+from warpzone.checkpoints.sidecar import CheckpointMeta
+from warpzone.errors import CheckpointError
+
+SEARCH_LIMIT_FILES = 10_000
+_COMPILED = "_orig_mod."
+
+
+@dataclass(frozen=True)
+class ResumeSource:
+    """A verified checkpoint and how it was found: `--resume`, `numbered`, `latest` or `search`."""
+
+    path: Path
+    meta: CheckpointMeta
+    found_by: str
+
+    def __str__(self) -> str:
+        return (
+            f"[train] resuming from {self.path} ({self.found_by}; "
+            f"update {self.meta.global_update}, step {self.meta.global_step})"
+        )
+
+
+def find_resume(
+    run_folder: Path,
+    *,
+    resume: str | None = None,
+    runs_folder: Path | None = None,
+    matching: Mapping[str, Any] | None = None,
+    limit_files: int = SEARCH_LIMIT_FILES,
+) -> ResumeSource | None:
+    """The checkpoint to go on from, or None for a fresh start.
+
+    `resume` is what the user asked for: `latest`, a file, a run's folder or a run's name; it must be there
+    and whole. `matching` is the part of the configuration that a checkpoint of another run must share;
+    without it or without `runs_folder` other runs are not searched.
+    """
+    if resume and resume != "latest":
+        return _explicit(resume, runs_folder)
+    own = _newest_of_run(run_folder, latest_first=resume == "latest")
+    if own is not None:
+        return own
+    found = None
+    if runs_folder is not None and matching is not None:
+        found = find_matching(runs_folder, matching, limit_files=limit_files)
+    if found is None and resume == "latest":
+        raise CheckpointError(
+            f"{run_folder} has no sound checkpoint; leave --resume out to start from the beginning"
+        )
+    return found
+
+
+def best_checkpoint(run_folder: Path) -> Path:
+    """The checkpoint to evaluate a run by: `best`, else the newest sound one."""
+    best = run_folder / "checkpoints" / "best.pt"
+    if _sound(best) is not None:
+        return best
+    newest = _newest_of_run(run_folder)
+    if newest is None:
+        raise CheckpointError(f"{run_folder} has no sound checkpoint; train first or choose another run")
+    return newest.path
+
+
+def find_matching(
+    runs_folder: Path, matching: Mapping[str, Any], *, limit_files: int = SEARCH_LIMIT_FILES
+) -> ResumeSource | None:
+    """The furthest sound checkpoint below `runs_folder` whose configuration has all that `matching` has."""
+    candidates = [
+        (meta.global_step, meta.save_index, path, meta)
+        for path in _files_below(runs_folder, limit_files)
+        if path.suffix == ".pt" and not path.name.startswith(".")
+        for meta in _described(path)
+        if contains(meta.config, matching)
+    ]
+    chosen = _first_sound(sorted(candidates, key=lambda c: c[:3], reverse=True))
+    return chosen and ResumeSource(*chosen, "search")
+
+
+def contains(config: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    """Whether every key of `part`, at every depth, has the same value in `config`."""
+    for key, wanted in part.items():
+        if key not in config:
+            return False
+        value = config[key]
+        if isinstance(wanted, Mapping):
+            if not isinstance(value, Mapping) or not contains(value, wanted):
+                return False
+        elif (list(wanted) if isinstance(wanted, tuple) else wanted) != value:
+            return False
+    return True
+
+
+def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha256: str | None) -> None:
+    """Refuse a checkpoint of another model or cartridge, in one sentence."""
+    theirs = source.meta.architecture
+    differing = sorted(k for k in {*theirs, *architecture} if theirs.get(k) != _as_json(architecture.get(k)))
+    if theirs and differing:
+        shown = ", ".join(
+            f"{k} is {theirs.get(k)!r} there and {_as_json(architecture.get(k))!r} here"
+            for k in differing[:3]
+        )
+        raise CheckpointError(
+            f"{source.path} is of another architecture ({shown}); use --fresh or the same settings"
+        )
+    if source.meta.rom_sha256 and rom_sha256 and source.meta.rom_sha256 != rom_sha256:
+        raise CheckpointError(
+            f"{source.path} was trained on another ROM (sha256 {source.meta.rom_sha256[:12]}..., "
+            f"this one is {rom_sha256[:12]}...); pass that ROM with --rom or use --fresh"
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Saved weights under the names a model uses, and everything that did not fit."""
+
+    weights: dict[str, torch.Tensor]
+    """Ready for `load_state_dict(weights, strict=False)`."""
+    missing: tuple[str, ...]
+    """Names the model has and the checkpoint has not; they keep their initial values."""
+    unexpected: tuple[str, ...]
+    """Names the checkpoint has and the model has not; they are not used."""
+    misshapen: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    """Name, saved shape, the model's shape."""
+    renamed: int
+    """Names that differ only by the prefix torch.compile adds."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.missing or self.unexpected or self.misshapen)
+
+    def report(self) -> list[str]:
+        """One line per difference, for the log."""
+        lines = []
+        if self.renamed:
+            lines.append(f"[train] {self.renamed} names mapped between the compiled and the plain model")
+        lines += [f"[train][warn] not in the checkpoint, keeps its initial value: {n}" for n in self.missing]
+        lines += [f"[train][warn] in the checkpoint only, not used: {n}" for n in self.unexpected]
+        lines += [
+            f"[train][warn] other shape, not used: {n} is {list(saved)} there and {list(wanted)} here"
+            for n, saved, wanted in self.misshapen
+        ]
+        return lines
+
+
+def fit_weights(
+    saved: Mapping[str, Any], model: Mapping[str, torch.Tensor], name: str = "the checkpoint"
+) -> Fit:
+    """Bring `saved` under the names of `model` (its `state_dict()`), whichever of the two was compiled.
+
+    Small differences are reported in the result; where a shape differs or less than half of the model is
+    covered it is another architecture, and CheckpointError says so.
+    """
+    by_plain_name: dict[str, tuple[str, Any]] = {}
+    for key, value in saved.items():
+        plain = _plain(str(key))
+        if plain in by_plain_name:
+            raise CheckpointError(f"{name} has {plain} twice, compiled and plain; choose another checkpoint")
+        by_plain_name[plain] = (str(key), value)
+
+    weights: dict[str, torch.Tensor] = {}
+    missing, misshapen, renamed = [], [], 0
+    for key, wanted in model.items():
+        key_saved, value = by_plain_name.pop(_plain(key), (key, None))
+        if not isinstance(value, torch.Tensor):
+            missing.append(key)
+        elif value.shape != wanted.shape:
+            misshapen.append((key, tuple(value.shape), tuple(wanted.shape)))
+        else:
+            weights[key] = value
+            renamed += key_saved != key
+    unexpected = tuple(key for key, _ in by_plain_name.values())
+    fit = Fit(weights, tuple(missing), unexpected, tuple(misshapen), renamed)
+    if misshapen or 2 * len(weights) < len(model):
+        first = (fit.report()[renamed > 0 :] or ["nothing in it fits"])[0].removeprefix("[train][warn] ")
+        raise CheckpointError(
+            f"{name} is of another architecture ({len(weights)} of {len(model)} tensors fit; {first}); "
+            "use --fresh or the settings it was trained with"
+        )
+    return fit
+
+
+def _plain(name: str) -> str:
+    # Nested compiled modules put the prefix in the middle of a name as well.
+    return name.replace(_COMPILED, "")
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _explicit(resume: str, runs_folder: Path | None) -> ResumeSource:
+    places = [Path(resume)] + ([runs_folder / resume] if runs_folder is not None else [])
+    for place in places:
+        if place.is_dir():
+            newest = _newest_of_run(place)
+            if newest is None:
+                raise CheckpointError(f"{place} has no sound checkpoint; give another path to --resume")
+            return ResumeSource(newest.path, newest.meta, "--resume")
+    for place in places:
+        path = checkpoint_path(place)
+        if path.exists() or path.is_symlink():
+            return ResumeSource(path, read_meta(path), "--resume")
+    raise CheckpointError(
+        f"--resume {resume}: no such checkpoint, run or folder; see `warpzone checkpoints list`"
+    )
+
+
+def _newest_of_run(run_folder: Path, *, latest_first: bool = False) -> ResumeSource | None:
+    folder = run_folder / "checkpoints" if (run_folder / "checkpoints").is_dir() else run_folder
+    latest = folder / "latest.pt"
+    candidates = [
+        (latest_first and path == latest, meta.save_index, meta.global_update, path != latest, path, meta)
+        for path in [*numbered_checkpoints(folder), latest]
+        for meta in _described(path)
+    ]
+    chosen = _first_sound(sorted(candidates, key=lambda c: c[:5], reverse=True))
+    return chosen and ResumeSource(*chosen, "latest" if chosen[0] == latest else "numbered")
+
+
+def _first_sound(candidates: Sequence[tuple[Any, ...]]) -> tuple[Path, CheckpointMeta] | None:
+    """The first (..., path, meta) whose file is whole and is the one that `meta` describes."""
+    sound: dict[Path, CheckpointMeta | None] = {}
+    for *_, path, meta in candidates:
+        if path not in sound:
+            sound[path] = _sound(path)
+        # After a save that was cut off, the newest description is of a file that never came.
+        if sound[path] == meta:
+            return path, meta
+    return None
+
+
+def _described(path: Path) -> tuple[CheckpointMeta, ...]:
+    try:
+        return described_metas(path)
+    except CheckpointError:
+        return ()
+
+
+def _sound(path: Path) -> CheckpointMeta | None:
+    try:
+        return read_meta(path)
+    except CheckpointError:
+        return None
+
+
+def _files_below(folder: Path, limit: int) -> Iterator[Path]:
+    """At most `limit` files, nearest first and in the order of their names; links are not followed."""
+    folders, seen = [folder], 0
+    while folders:
+        here = folders.pop(0)
+        try:
+            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False):
+                if seen >= limit:
+                    return
+                seen += 1
+                yield Path(entry.path)

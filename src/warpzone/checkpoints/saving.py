@@ -1,0 +1,355 @@
+"""Saving and loading checkpoints: `<name>.pt` with the state and `<name>.json` that vouches for it.
+
+A save writes the new file under a temporary name, then a sidecar that describes both the new file and the one
+it replaces, then renames the file, then drops the old description. A crash between any two of these leaves a
+pair that fits together, so a checkpoint is never lost by saving the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from warpzone.checkpoints.format import Tree, read_tree, write_tree
+from warpzone.checkpoints.sidecar import (
+    MAX_SIDECAR_BYTES,
+    CheckpointMeta,
+    Description,
+    FileDigest,
+    parse_sidecar,
+    sidecar_bytes,
+    software_versions,
+)
+from warpzone.checkpoints.uninterrupted import uninterrupted
+from warpzone.errors import CheckpointError, ConfigError
+from warpzone.watch.durable import FILES, Files, pending_file, remove_abandoned, write_durably
+
+_STEP_NAME = re.compile(r"^step_(\d+)$")
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+_READ_ATTEMPTS = 10
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read and found whole."""
+
+    path: Path
+    meta: CheckpointMeta
+    state: Tree
+
+    def of_training(self) -> dict[str, Any]:
+        """Its state, if it is that of a training run."""
+        if not isinstance(self.state, dict) or "learner" not in self.state:
+            raise CheckpointError(f"{self.path} holds no learner: it is not from `warpzone train`.")
+        return self.state
+
+
+@dataclass(frozen=True)
+class CheckpointPolicy:
+    """When to save and how much to keep."""
+
+    latest_every_updates: int = 50
+    """Save `latest` every so many updates; 0 for never."""
+    latest_every_s: float = 300.0
+    """Save `latest` when so many seconds have passed since the last save; 0 for never."""
+    step_every_updates: int = 1000
+    """Save a numbered checkpoint every so many updates; 0 for never."""
+    keep: int = 5
+    """Numbered checkpoints kept; older ones are deleted. 0 keeps all."""
+
+    def __post_init__(self) -> None:
+        for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
+
+
+def save_checkpoint(
+    folder: Path, name: str, state: Tree, meta: CheckpointMeta, *, files: Files = FILES
+) -> Path:
+    """Write `folder/name.pt` and its sidecar, replacing what was there, and return the path of the file.
+
+    Raises CheckpointError where the disk or the state does not allow it; what was there before is then still
+    sound.
+    """
+    if not _NAME.match(name):
+        raise CheckpointError(f"{name!r} is not a checkpoint name; use letters, digits, '_', '-' and '.'")
+    path = folder / f"{name}.pt"
+    sidecar = folder / f"{name}.json"
+    meta = replace(
+        meta,
+        created_unix_s=meta.created_unix_s or time.time(),
+        versions=meta.versions or software_versions(),
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(folder)
+        with pending_file(path, files) as pending:
+            write_tree(state, pending)
+            pending.finish()
+            new = Description(meta, FileDigest(pending.size, pending.sha256))
+            replaced = _described_file(path)
+            with uninterrupted():
+                write_durably(sidecar, sidecar_bytes(new, replaced), files)
+                pending.commit()
+                if replaced:
+                    write_durably(sidecar, sidecar_bytes(new), files)
+    except OSError as error:
+        raise CheckpointError(
+            f"could not save {path} ({error.strerror or error}); the checkpoints already there are untouched"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"could not save {path}: its metadata is not JSON ({error})") from error
+    return path
+
+
+def load_checkpoint(path: Path | str) -> Checkpoint:
+    """Read a checkpoint, verified against its sidecar. Raises CheckpointError; nothing in the file is
+    executed.
+    """
+    path = checkpoint_path(path)
+    with _verified(path) as (file, described):
+        return Checkpoint(path, described.meta, read_tree(file, str(path)))
+
+
+def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
+    """What the sidecar says; with `verify` the file's size and digest are checked as well."""
+    path = checkpoint_path(path)
+    if verify:
+        with _verified(path) as (file, described):
+            if described.digest is None:
+                # Layouts that recorded no digest: only reading the file shows that it is whole.
+                read_tree(file, str(path))
+            return described.meta
+    return _read_sidecar(path)[0].meta
+
+
+def described_metas(path: Path) -> tuple[CheckpointMeta, ...]:
+    """All that the sidecar describes, unverified: after a save that was cut off, the coming file and the old
+    one.
+    """
+    return tuple(described.meta for described in _read_sidecar(path))
+
+
+def is_sound(path: Path) -> bool:
+    """Whether the file is there, is not a link out of its folder and fits its sidecar."""
+    try:
+        read_meta(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def checkpoint_path(path: Path | str) -> Path:
+    """The `.pt` file that a user means by it, its sidecar or its name without an ending."""
+    path = Path(path)
+    if path.suffix == ".pt":
+        return path
+    return path.with_suffix(".pt") if path.suffix == ".json" else path.with_name(path.name + ".pt")
+
+
+def step_name(global_step: int) -> str:
+    return f"step_{global_step:012d}"
+
+
+def step_number(path: Path) -> int | None:
+    """The environment step in the name of a numbered checkpoint, else None."""
+    found = _STEP_NAME.match(path.stem)
+    return int(found.group(1)) if found else None
+
+
+def numbered_checkpoints(folder: Path) -> list[Path]:
+    """`step_*.pt` in the order of their numbers."""
+    found = [(number, path) for path in folder.glob("step_*.pt") if (number := step_number(path)) is not None]
+    return [path for _, path in sorted(found)]
+
+
+def prune(folder: Path, keep: int, *, spare: Path | None = None, dry_run: bool = False) -> list[Path]:
+    """Delete all but the `keep` most recently saved numbered checkpoints (0: delete none); return the
+    deleted.
+    """
+    if keep <= 0:
+        return []
+    doomed = sorted(numbered_checkpoints(folder), key=_age)[:-keep]
+    doomed = [path for path in doomed if path != spare]
+    for path in [] if dry_run else doomed:
+        # The file goes first: a sidecar alone is never taken for a checkpoint.
+        with suppress(FileNotFoundError):
+            path.unlink()
+        with suppress(FileNotFoundError):
+            path.with_suffix(".json").unlink()
+    return doomed
+
+
+class CheckpointKeeper:
+    """Saves `latest`, `step_*` and `best` of one run when they are due."""
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: CheckpointPolicy,
+        *,
+        files: Files = FILES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.policy = policy
+        self._files = files
+        self._clock = clock
+        self._last_saved_s = clock()
+        self._save_index = 0
+        self._best: float | None = None
+        for path in folder.glob("*.pt"):
+            with suppress(CheckpointError):
+                meta = read_meta(path, verify=False)
+                self._save_index = max(self._save_index, meta.save_index)
+                if path.stem == "best":
+                    self._best = read_meta(path).clear_rate_mean
+
+    def due(self, global_update: int) -> bool:
+        return self._step_due(global_update) or self._latest_due(global_update)
+
+    def save_due(self, state: Callable[[], Tree], meta: CheckpointMeta) -> list[Path]:
+        """Save what the policy asks for after this update. `state` is called only if something is."""
+        step, latest = self._step_due(meta.global_update), self._latest_due(meta.global_update)
+        if not (step or latest):
+            return []
+        return self._save(state(), meta, [step_name(meta.global_step)] * step + ["latest"])
+
+    def save_latest(self, state: Tree, meta: CheckpointMeta) -> list[Path]:
+        """Save `latest` now: at the end, on a stop or on an error."""
+        return self._save(state, meta, ["latest"])
+
+    def _save(self, state: Tree, meta: CheckpointMeta, names: list[str]) -> list[Path]:
+        self._save_index += 1
+        # Also counts if it fails: a full disk is not tried again at every update.
+        self._last_saved_s = self._clock()
+        meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
+        rate = meta.clear_rate_mean
+        # Of equals the later one: it has held the rate for longer.
+        is_best = rate is not None and rate > 0 and rate >= (self._best or 0.0)
+        saved = [
+            save_checkpoint(self.folder, name, state, meta, files=self._files)
+            for name in names + ["best"] * is_best
+        ]
+        if is_best:
+            self._best = rate
+        for path in saved:
+            if step_number(path) is not None:
+                prune(self.folder, self.policy.keep, spare=path)
+        self._last_saved_s = self._clock()
+        return saved
+
+    def _step_due(self, update: int) -> bool:
+        every = self.policy.step_every_updates
+        return every > 0 and update > 0 and update % every == 0
+
+    def _latest_due(self, update: int) -> bool:
+        every, every_s = self.policy.latest_every_updates, self.policy.latest_every_s
+        by_updates = every > 0 and update > 0 and update % every == 0
+        return by_updates or (every_s > 0 and self._clock() - self._last_saved_s >= every_s)
+
+
+def _age(path: Path) -> tuple[int, int]:
+    try:
+        meta = read_meta(path, verify=False)
+    except CheckpointError:
+        return (-1, step_number(path) or 0)
+    return (meta.save_index, meta.global_step)
+
+
+class _verified:
+    """Opens a checkpoint file and gives it with the one of its sidecar's descriptions that its bytes
+    match.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> tuple[IO[bytes], Description]:
+        seen: tuple[object, ...] = ()
+        for _ in range(_READ_ATTEMPTS):
+            descriptions = _read_sidecar(self._path)
+            self._file = _open_inside_folder(self._path, f"checkpoint {self._path}")
+            described = _match(self._file, descriptions)
+            if described is not None:
+                return self._file, described
+            # A pair that a writer is replacing fits at the next look; one that stays as it is never will.
+            found = os.fstat(self._file.fileno())
+            now_seen = (descriptions, found.st_ino, found.st_mtime_ns)
+            self._file.close()
+            if now_seen == seen:
+                break
+            seen = now_seen
+        raise CheckpointError(
+            f"{self._path} is damaged: it does not match the digest in its sidecar; choose another checkpoint"
+        )
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _match(file: IO[bytes], descriptions: tuple[Description, ...]) -> Description | None:
+    size = os.fstat(file.fileno()).st_size
+    possible = [d for d in descriptions if d.digest is None or d.digest.size == size]
+    if not possible:
+        return None
+    digest = _sha256(file) if any(d.digest for d in possible) else None
+    return next((d for d in possible if d.digest is None or d.digest.sha256 == digest), None)
+
+
+def _sha256(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _read_sidecar(path: Path) -> tuple[Description, ...]:
+    sidecar = path.with_suffix(".json")
+    with _open_inside_folder(sidecar, f"sidecar {sidecar}") as file:
+        data = file.read(MAX_SIDECAR_BYTES + 1)
+    if len(data) > MAX_SIDECAR_BYTES:
+        raise CheckpointError(f"{sidecar} is too large to be a sidecar; choose another checkpoint")
+    return parse_sidecar(data, str(sidecar))
+
+
+def _open_inside_folder(path: Path, what: str) -> IO[bytes]:
+    """Open a regular file; a link is followed only to a neighbour in the same folder."""
+    try:
+        if path.is_symlink() and path.resolve().parent != path.parent.resolve():
+            raise CheckpointError(f"{what} is a link out of its folder; copy the file instead")
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CheckpointError(f"{what} is not a regular file; choose another checkpoint")
+        return path.open("rb")
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{what} does not exist; see `warpzone checkpoints list`") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{what} cannot be read ({reason}); choose another checkpoint") from error
+
+
+def _described_file(path: Path) -> tuple[Description, ...]:
+    """The description of the file now at `path`, to be kept until it is replaced; () where there is none."""
+    try:
+        descriptions = _read_sidecar(path)
+    except CheckpointError:
+        return ()
+    if len(descriptions) == 1 and path.exists():
+        return descriptions
+    # An earlier save was cut off between its renames: only the digest tells which description holds.
+    try:
+        with _open_inside_folder(path, str(path)) as file:
+            described = _match(file, descriptions)
+    except CheckpointError:
+        return ()
+    return (described,) if described else ()

@@ -1,0 +1,210 @@
+"""A lane: one vector of environments and the columns it fills of every rollout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpzone.collect.episodes import EpisodeLog
+from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep, StepResult
+from warpzone.learn.random_state import restore_stream
+from warpzone.learn.rollout import Rollout
+from warpzone.watch.profile import phase
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Who is told what happens while collecting; called on the thread that collects."""
+
+    on_episode: OnEpisode | None = None
+    """Called with the record of every finished episode."""
+    on_step: OnStep | None = None
+    """Called after every step with the lane's columns and the environments' info, while the next one is under way."""
+
+
+class EnvGroup:
+    """Acts for its environments and writes what happens into `rollout`, one column per environment.
+
+    `age` (steps since each episode began) is kept on the host and sent along with the pictures: from it the
+    device knows where stacks and memories start anew.
+    """
+
+    def __init__(
+        self,
+        envs: Environments,
+        first_column: int,
+        actor: Actor,
+        stack: int,
+        steps: int,
+        extra_dim: int,
+        device: torch.device,
+        seed: int,
+        listeners: Listeners,
+    ) -> None:
+        n = envs.num_envs
+        self.envs = envs
+        self.actor = actor
+        self.columns = slice(first_column, first_column + n)
+        self.stack = stack
+        self.extra_dim = extra_dim
+        self.device = device
+        self.listeners = listeners
+        self.generator = torch.Generator(device).manual_seed(seed)
+        self.state = actor.initial_state(n, device)
+        observations, info = envs.reset()
+        self.episodes = EpisodeLog(n, info)
+        self.frame_shape: tuple[int, int, int] = observations.shape[1:]
+        self.recent = torch.zeros(stack, n, *self.frame_shape, dtype=torch.uint8, device=device)
+        # Staging memory; pinned, so that copies to a GPU run beside its work.
+        self.age = self._host(steps + 1, n, dtype=torch.int64)
+        self.stage = self._host(steps + 1, n, dtype=torch.int64)
+        self.extra = self._host(steps + 1, n, extra_dim, dtype=torch.float32)
+        self.rewards = self._host(steps, n, dtype=torch.float32)
+        self.terminated = self._host(steps, n, dtype=torch.bool)
+        self.truncated = self._host(steps, n, dtype=torch.bool)
+        self._keep(steps, info)
+        self.recent[-1].copy_(torch.from_numpy(observations))
+        self.outcome: StepResult | None = None
+
+    def begin(self, rollout: Rollout, version: int) -> None:
+        """Continue in a new rollout where the last one ended."""
+        self.rollout = rollout
+        columns = self.columns
+        rollout.frames[: self.stack, columns] = self.recent
+        for mine, whole in zip(self.state, rollout.state0, strict=True):
+            whole[columns] = mine
+        rollout.version[:, columns] = version
+        rollout.truncation_value[:, columns] = 0
+        for kept in (self.age, self.stage, self.extra):
+            kept[0] = kept[-1]
+        self._upload_context(0)
+
+    def act(self, t: int) -> None:
+        """Choose the actions of step t and send them to the environments."""
+        rollout, columns = self.rollout, self.columns
+        with phase("inference"):
+            logits, values, self.state = self._decide(t)
+            logp = logits.log_softmax(-1)
+            # The largest of p / exponential noise is a draw from p.
+            noise = torch.empty_like(logp).exponential_(generator=self.generator)
+            actions = (logp - noise.log()).argmax(-1)
+            rollout.actions[t, columns] = actions
+            rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+            rollout.values[t, columns] = values
+            # This waits for the device, and so for the copy of the pictures: their memory is free again.
+            chosen = actions.cpu().numpy()
+        self.envs.send(chosen)
+
+    def receive(self, t: int) -> None:
+        """Wait for the outcome of step t and keep it."""
+        with phase("emulation"):
+            self.outcome = observations, rewards, terminated, truncated, info = self.envs.recv()
+        with phase("transfer"):
+            self.rewards[t] = torch.from_numpy(rewards)
+            self.terminated[t] = torch.from_numpy(terminated)
+            self.truncated[t] = torch.from_numpy(truncated)
+            if truncated.any():
+                self._value_truncated(t, np.flatnonzero(truncated & ~terminated), info)
+            pictures = torch.from_numpy(observations)
+            self.rollout.frames[self.stack + t, self.columns].copy_(pictures, non_blocking=True)
+            torch.add(self.age[t], 1, out=self.age[t + 1])
+            self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
+            self._keep(t + 1, info)
+            self._upload_context(t + 1)
+
+    def tell(self) -> None:
+        """Tell the listeners what was received last. Nothing waits for this once the next actions are sent."""
+        if self.outcome is None:
+            return
+        _, rewards, terminated, truncated, info = self.outcome
+        self.outcome = None
+        with phase("recording"):
+            records = self.episodes.observe(rewards, terminated, truncated, info)
+            if self.listeners.on_episode is not None:
+                for record in records:
+                    self.listeners.on_episode(record)
+            if self.listeners.on_step is not None:
+                self.listeners.on_step(self.columns, info)
+
+    def finish(self) -> None:
+        """Value what comes after the last step and complete the rollout."""
+        rollout, columns, steps = self.rollout, self.columns, self.rollout.steps
+        _, rollout.bootstrap[columns], _ = self._decide(steps)
+        rollout.rewards[:, columns].copy_(self.rewards, non_blocking=True)
+        rollout.terminated[:, columns].copy_(self.terminated, non_blocking=True)
+        rollout.truncated[:, columns].copy_(self.truncated, non_blocking=True)
+        self.recent.copy_(rollout.frames[steps:, columns])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next rollout goes on from, between two rollouts."""
+        return {
+            "generator": self.generator.get_state(),
+            "recent": self.recent,
+            "state": list(self.state),
+            "age": self.age[-1],
+            "stage": self.stage[-1],
+            "extra": self.extra[-1],
+            "episodes": self.episodes.state_dict(),
+        }
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        restore_stream(self.generator, saved["generator"])
+        self.recent.copy_(saved["recent"])
+        self.state = tuple(part.to(self.device) for part in saved["state"])
+        for kept, value in ((self.age, "age"), (self.stage, "stage"), (self.extra, "extra")):
+            kept[-1] = saved[value]
+        self.episodes.load_state_dict(saved["episodes"])
+
+    def _decide(self, t: int) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        rollout, columns = self.rollout, self.columns
+        return self.actor.act(
+            rollout.stacks_at(t, columns),
+            self.state,
+            rollout.age[t, columns] == 0,
+            stage=rollout.stage_ahead[t, columns],
+            extra=rollout.extra_ahead[t, columns] if self.extra_dim else None,
+        )
+
+    def _value_truncated(self, t: int, cut: NDArray[np.int64], info: Info) -> None:
+        """The value of the observations at which episodes were cut: what they could still have earned."""
+        if not len(cut):
+            return
+        rollout = self.rollout
+        rows = torch.from_numpy(cut).to(self.device)
+        envs = rows + self.columns.start
+        channels = self.frame_shape[0]
+        final = torch.from_numpy(np.ascontiguousarray(info["final_obs"][cut])).to(self.device)
+        before = rollout.stacks(torch.full_like(envs, t), envs)
+        _, values, _ = self.actor.act(
+            torch.cat([before[:, channels:], final], dim=1),
+            tuple(part[rows] for part in self.state),
+            torch.zeros_like(rows, dtype=torch.bool),
+            stage=rollout.stage_ahead[t, envs],
+            extra=self._final_extra(t, cut, info) if self.extra_dim else None,
+        )
+        rollout.truncation_value[t, envs] = values
+
+    def _final_extra(self, t: int, cut: NDArray[np.int64], info: Info) -> Tensor:
+        final = info.get("final_info", {})
+        extra = final["extra"][cut] if "extra" in final else self.extra[t].numpy()[cut]
+        return torch.as_tensor(extra, dtype=torch.float32, device=self.device)
+
+    def _keep(self, t: int, info: Info) -> None:
+        self.stage[t] = torch.as_tensor(info["stage_index"])
+        if self.extra_dim:
+            self.extra[t] = torch.as_tensor(info["extra"])
+
+    def _upload_context(self, t: int) -> None:
+        rollout, columns = self.rollout, self.columns
+        rollout.age[t, columns].copy_(self.age[t], non_blocking=True)
+        rollout.stage_ahead[t, columns].copy_(self.stage[t], non_blocking=True)
+        if self.extra_dim:
+            rollout.extra_ahead[t, columns].copy_(self.extra[t], non_blocking=True)
+
+    def _host(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(*shape, dtype=dtype, pin_memory=self.device.type == "cuda")

@@ -1,0 +1,1 @@
+"""Where episodes begin and what to practise: curriculum, exploration, trails, the reverse curriculum."""

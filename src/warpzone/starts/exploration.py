@@ -1,0 +1,202 @@
+"""Finds a way through a stage by random play, going on from the most promising places it has been to.
+
+The places are cells: room, position to a tile, speed, and the game's own count of a maze's parts. A console that comes
+to a cell for the first time, or sooner than before, is kept as a snapshot. Random play begins again from the cells
+that were begun from least often (the first half of Go-Explore). No stage, coordinate or path is known beforehand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.engine.rom import rom as find_rom
+from warpzone.envs.actions import action_names
+from warpzone.envs.nes_py.telemetry import counts_as_ground
+from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.starts.trails import ACTIONS, Trail, sequence_of
+
+CONSOLES = 32
+PATIENCE = 60
+"""Decisions without a new cell after which a console begins elsewhere."""
+LET_GO = 0.15
+"""Chance at each decision that another random action begins."""
+SOONER = 8
+"""Decisions by which a cell must be reached sooner to replace the way to it."""
+TILE = 16
+_PAGE_X, _PIXEL_X, _SPEED_X, _VIEWPORT_Y, _PIXEL_Y = 0x006D, 0x0086, 0x0057, 0x00B5, 0x03B8
+_PARTS_RIGHT, _PARTS_PASSED, _AREA_TYPE, _AREA_NUMBER = 0x06D9, 0x06DA, 0x074E, 0x074F
+Ints = NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class _Cell:
+    """A place, how it was come to, and the console there."""
+
+    number: int
+    console: bytes
+    parent: _Cell | None
+    actions: tuple[int, ...]
+    decisions: int
+
+
+@dataclass(frozen=True)
+class Explored:
+    """How far random play is."""
+
+    tried: int
+    cells: int
+    furthest: int
+    seconds: float
+
+
+def cells_of(ram: NDArray[np.uint8]) -> Ints:
+    """One number for the place of each console [N]."""
+    r = ram.astype(np.int64)
+    room = r[:, _AREA_TYPE] << 8 | r[:, _AREA_NUMBER]
+    page, speed = (ram[:, at].astype(np.int8).astype(np.int64) for at in (_PAGE_X, _SPEED_X))
+    x, y = page * 256 + r[:, _PIXEL_X], r[:, _VIEWPORT_Y] * 256 + r[:, _PIXEL_Y]
+    parts = r[:, _PARTS_RIGHT] << 4 | r[:, _PARTS_PASSED] & 15
+    place = (x // TILE + 256) << 9 | (y // TILE & 31) << 4 | (speed >> 4) + 8
+    return (room << 12 | parts) << 20 | place
+
+
+class Explorer:
+    """Random play on one stage until it is cleared once."""
+
+    def __init__(self, stage: str, *, frame_skip: int = 4, seed: int = 0, rom: str | None = None) -> None:
+        self._envs = MarioVectorEnv(
+            CONSOLES, stage, frame_skip=frame_skip, frame_stack=1, size=(8, 8), action_type=ACTIONS, threads=1,
+            autoreset_mode="disabled", rom=find_rom(rom), seed=seed,
+        )  # fmt: skip
+        self._random = np.random.default_rng(seed)
+        self._cells: dict[int, _Cell] = {}
+        self._chosen = np.zeros(1024)
+        self._by_number: list[_Cell] = []
+        self._began = time.monotonic()
+        self.tried = self.furthest = 0
+        self._envs.reset(seed=seed)
+        ram = self._envs.ram
+        root = self._enter(0, int(cells_of(ram)[0]), None, (), 0)
+        self._from = [root] * CONSOLES
+        self._since: list[list[int]] = [[] for _ in range(CONSOLES)]
+        self._idle = np.full(CONSOLES, PATIENCE)
+        self._action = np.zeros(CONSOLES, np.int64)
+        self._last = np.full(CONSOLES, -1, np.int64)
+
+    def step(self) -> list[int] | None:
+        """One decision in every console; the whole way, if one of them got through."""
+        self._begin_elsewhere()
+        random = self._random
+        lets_go = (random.random(CONSOLES) < LET_GO) | [not since for since in self._since]
+        drawn = random.integers(0, len(action_names(ACTIONS)), CONSOLES)
+        self._action = np.where(lets_go, drawn, self._action)
+        _, _, terminated, _, info = self._envs.step(self._action)
+        self.tried += CONSOLES
+        self._idle += 1
+        for since, action in zip(self._since, self._action.tolist(), strict=True):
+            since.append(action)
+        for i in np.flatnonzero(terminated).tolist():
+            if ENDS[info["end"][i]] in ("flag", "axe"):
+                return self._way(i)
+        self._idle[terminated] = PATIENCE
+        self._look(terminated)
+        self.furthest = max(self.furthest, int(info["x_pos"].max()))
+        return None
+
+    def explored(self) -> Explored:
+        return Explored(self.tried, len(self._cells), self.furthest, time.monotonic() - self._began)
+
+    def close(self) -> None:
+        self._envs.close()
+
+    # ---- inside ----
+
+    def _begin_elsewhere(self) -> None:
+        """Consoles that found nothing new for a while go to cells that were seldom begun from."""
+        rows = np.flatnonzero(self._idle >= PATIENCE).tolist()
+        if not rows:
+            return
+        weights = 1.0 / (1.0 + self._chosen[: len(self._by_number)])
+        chosen = self._random.choice(len(weights), len(rows), p=weights / weights.sum())
+        np.add.at(self._chosen, chosen, 1)
+        for row, number in zip(rows, chosen.tolist(), strict=True):
+            cell = self._by_number[number]
+            self._from[row], self._since[row] = cell, []
+            self._idle[row] = 0
+        self._envs.restore_many({row: self._from[row].console for row in rows})
+        self._last[rows] = -1
+
+    def _look(self, over: NDArray[np.bool_]) -> None:
+        """Keep the consoles that came to a new place, or sooner to a known one."""
+        ram = self._envs.ram
+        here = cells_of(ram)
+        for i in np.flatnonzero(~over & (here != self._last)).tolist():
+            if not counts_as_ground(ram[i], stood_only=True):
+                continue
+            key = int(here[i])
+            known = self._cells.get(key)
+            decisions = self._from[i].decisions + len(self._since[i])
+            if known is None or decisions < known.decisions - SOONER:
+                self._from[i] = self._enter(i, key, self._from[i], tuple(self._since[i]), decisions)
+                self._since[i] = []
+                self._idle[i] = 0
+        self._last = here
+
+    def _enter(
+        self, i: int, key: int, parent: _Cell | None, actions: tuple[int, ...], decisions: int
+    ) -> _Cell:
+        known = self._cells.get(key)
+        number = known.number if known else len(self._by_number)
+        cell = _Cell(number, self._envs.snapshot(i), parent, actions, decisions)
+        if known:
+            self._by_number[number] = cell
+        else:
+            self._by_number.append(cell)
+            if number == len(self._chosen):
+                self._chosen = np.concatenate([self._chosen, np.zeros(number)])
+        self._chosen[number] = 0
+        self._cells[key] = cell
+        return cell
+
+    def _way(self, i: int) -> list[int]:
+        parts: list[list[int]] = [self._since[i]]
+        cell: _Cell | None = self._from[i]
+        while cell is not None:
+            parts.append(list(cell.actions))
+            cell = cell.parent
+        return [action for part in reversed(parts) for action in part]
+
+
+def find_trail(
+    stage: str,
+    *,
+    rom_sha256: str,
+    frame_skip: int = 4,
+    seed: int = 0,
+    rom: str | None = None,
+    minutes: float = 5.0,
+    progress: Callable[[Explored], None] = lambda _: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Trail | None:
+    """Random play until the stage is cleared once; None if the time is over or a stop is asked for."""
+    explorer = Explorer(stage, frame_skip=frame_skip, seed=seed, rom=rom)
+    try:
+        while not should_stop():
+            way = explorer.step()
+            so_far = explorer.explored()
+            if way is not None:
+                return Trail(
+                    stage, rom_sha256, frame_skip, len(way), sequence_of(way, frame_skip), so_far.tried,
+                    round(so_far.seconds, 1),
+                )  # fmt: skip
+            if so_far.seconds > 60 * minutes:
+                return None
+            progress(so_far)
+        return None
+    finally:
+        explorer.close()

@@ -1,0 +1,278 @@
+"""Learning backwards: episodes that begin along a known way through the stage.
+
+Starts are drawn most often at the frontier, around the first moments from which the stage is cleared, and else where
+success is lost: from where it is cleared less often than from a little further on. That is near the end at first and
+later further back, until the true start is reached. What the agent has to discover is then never far from what it can.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.errors import ConfigError
+
+PARTS = 20
+"""Of each way: success is counted for each part."""
+OPEN = 0.3
+"""Weight of a place by how open it is whether the stage will be cleared from there."""
+EVEN = 0.2
+"""Share of the draws that are even: of parts, and of places within one."""
+FRONTIER = 0.8
+"""Share of the draws at the frontier: around the first moments from which the stage is cleared at all."""
+CLEARED, TOGETHER = 0.15, 8
+"""The clear rate that counts as such, over so many moments together."""
+BEFORE, BEHIND = 4, 9
+"""How many moments before and behind the first of these the frontier reaches."""
+PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
+"""How quickly the clear rates of the parts, of each place in them and of the true start follow their episodes."""
+REACH_RATE, FURTHER = 0.01, 1.02
+"""How quickly the mean ground covered follows the episodes from the true start, and what is further than before."""
+
+
+@dataclass(frozen=True)
+class TrailConfig:
+    """Episodes that begin along a known way through their stage."""
+
+    trails: str = ""
+    """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
+    trail_share: float = 0.9
+    """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
+    trail_patience: int = 500_000
+    """Decisions in a row, in episodes from a stage's true start that neither cleared it nor came further on average,
+    before its trail is used; 0: from the beginning."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trail_share <= 1:
+            raise ConfigError(f"--trail-share is a share from 0 to 1, not {self.trail_share}.")
+        if self.trail_patience < 0:
+            raise ConfigError("--trail-patience can't be negative.")
+
+
+class Startable(Protocol):
+    """What is asked of the environments."""
+
+    @property
+    def num_envs(self) -> int: ...
+
+    def queue_start(self, index: int, blob: bytes) -> None: ...
+
+
+class Way:
+    """The places along one stage's trail, in parts, and how often the stage is cleared from each.
+
+    Episodes begin at any moment of a place. What has to be done there may want one place to the pixel; from some of
+    its moments that is nearer than from others, and the agent is led to it.
+    """
+
+    def __init__(self, places: Sequence[Sequence[bytes]], patience: int = 0) -> None:
+        self.starts = [moment for place in places for moment in place]
+        self.patience = self.full_patience = patience
+        self.parts = min(PARTS, len(places))
+        self.cleared = np.zeros(self.parts)
+        self.each = np.zeros(len(places))
+        self.moments = np.zeros(len(self.starts))
+        self._limits = np.cumsum([0, *(len(place) for place in places)])
+        self.mastery = self.reach = self.furthest = 0.0
+
+    def choose(self, random: np.random.Generator) -> int:
+        """A start: at the frontier; or mostly where success is lost before the next part, and where it is open; of the
+        places in a part by the same rule, where it is lost before the next; there, at any moment."""
+        if random.random() < FRONTIER:
+            at = self.frontier()
+            return int(random.integers(max(at - BEFORE, 0), min(at + BEHIND, len(self.starts))))
+        part = _draw(_lost(self.cleared), random)
+        first, end = self._first(part), self._first(part + 1)
+        place = first + _draw(_lost(self.each)[first:end], random)
+        return int(random.integers(self._limits[place], self._limits[place + 1]))
+
+    def frontier(self) -> int:
+        """The first moment from which on the stage is cleared now and then; the end of the way, if there is none."""
+        sums = np.convolve(self.moments, np.ones(TOGETHER))[TOGETHER - 1 :]
+        cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
+        return int(cleared[0]) if len(cleared) else len(self.starts)
+
+    def ended(self, start: int, cleared: bool) -> None:
+        """An episode that began at `start` is over."""
+        place = int(np.searchsorted(self._limits, start, side="right")) - 1
+        part = next(p for p in range(self.parts) if place < self._first(p + 1))
+        self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
+        self.each[place] += EACH_RATE * (cleared - self.each[place])
+        self.moments[start] += EACH_RATE * (cleared - self.moments[start])
+
+    def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
+        """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
+        self.mastery += START_RATE * (cleared - self.mastery)
+        self.reach += REACH_RATE * (ground - self.reach)
+        further = self.reach > FURTHER * self.furthest
+        if further:
+            self.furthest = self.reach
+        if self.patience > 0:
+            self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
+
+    def need(self) -> float:
+        """How much of its share the trail should have."""
+        return 0.0 if self.patience > 0 else 1.0 - self.mastery
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
+            "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
+            "each": self.each.tolist(), "moments": self.moments.tolist(),
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.patience, self.mastery = state["patience"], state["mastery"]
+        self.reach, self.furthest = state["reach"], state["furthest"]
+        self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
+        self.moments = np.array(state["moments"])
+
+    def _first(self, part: int) -> int:
+        return part * len(self.each) // self.parts
+
+
+def _lost(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of places along the way by the clear rates from there.
+
+    Random play gets into trouble and out again by luck. From such a place the stage is seldom cleared, and need not be
+    where it is cleared from a place before: only what exceeds all places before counts as lost there.
+    """
+    best = np.maximum.accumulate(np.append(rates, 1.0))
+    return np.diff(best) + OPEN * rates * (1.0 - rates)
+
+
+def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
+    """One of the places by weight; now and then any."""
+    total = float(weights.sum())
+    if total <= 0.0 or random.random() < EVEN:
+        return int(random.integers(len(weights)))
+    return int(random.choice(len(weights), p=weights / total))
+
+
+class ReverseCurriculum:
+    """Told of every step on the thread that collects; says where coming episodes begin."""
+
+    def __init__(
+        self,
+        ways: Mapping[int, Sequence[Sequence[bytes]]],
+        stages: Sequence[str],
+        config: TrailConfig,
+        weights: Callable[[], NDArray[np.float64]],
+        seed: int = 0,
+    ) -> None:
+        self.stages = list(stages)
+        self.ways = {stage: Way(places, config.trail_patience) for stage, places in ways.items()}
+        self._share = config.trail_share
+        self._weights = weights
+        self._random = np.random.default_rng([seed, 0xBAC2])
+        self._envs: dict[int, Startable] = {}
+        self._queued: dict[int, tuple[int, int]] = {}
+        self._began: dict[int, tuple[int, int]] = {}
+        self._episodes = self._on_trail = 0
+        self._lock = threading.Lock()
+
+    def attach(self, envs: Sequence[Startable]) -> None:
+        """Tell whose columns are whose: those of each vector follow those of the one before."""
+        first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
+        self._envs = dict(zip(first, envs, strict=False))
+
+    def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
+        """Take in one step of the environments in `columns`."""
+        ended = info.get("_final_info")
+        if not self.ways or ended is None or not ended.any():
+            return
+        with self._lock:
+            envs, final = self._envs[columns.start], info["final_info"]
+            limits = np.cumsum(self._weights() * self._needs())
+            for row in np.flatnonzero(ended).tolist():
+                self._end(columns.start + row, row, info, final)
+                stage = int(np.searchsorted(limits, self._random.random(), side="right"))
+                if stage < len(limits):
+                    start = self.ways[stage].choose(self._random)
+                    self._queued[columns.start + row] = stage, start
+                    envs.queue_start(row, self.ways[stage].starts[start])
+
+    def metrics(self) -> dict[str, Any]:
+        """How often stages are cleared from their trails, and the share of episodes on trails since last."""
+        with self._lock:
+            share = self._on_trail / self._episodes if self._episodes else 0.0
+            self._episodes = self._on_trail = 0
+            return {
+                "trail_share": share,
+                "trail_cleared": {
+                    self.stages[stage]: round(float(way.cleared.mean()), 3)
+                    for stage, way in self.ways.items()
+                },
+            }
+
+    # ---- inside ----
+
+    def _needs(self) -> NDArray[np.float64]:
+        """The share of each stage's episodes that begin on its trail."""
+        needs = np.zeros(len(self.stages))
+        for stage, way in self.ways.items():
+            needs[stage] = self._share * way.need()
+        return needs
+
+    def _end(self, column: int, row: int, info: Mapping[str, Any], final: Mapping[str, Any]) -> None:
+        cleared, stage = bool(final["flag_get"][row]), int(final["stage_index"][row])
+        self._episodes += 1
+        began = self._began.pop(column, None)
+        if began is not None:
+            self._on_trail += 1
+            self.ways[began[0]].ended(began[1], cleared)
+        elif stage in self.ways and not final["from_snapshot"][row]:
+            self.ways[stage].ended_from_start(
+                cleared, float(final["progress"][row]), int(final["steps"][row])
+            )
+        # A start that was queued while the step was under way is the next episode's, or the one after it.
+        if column in self._queued and info["from_snapshot"][row]:
+            self._began[column] = self._queued.pop(column)
+
+    # ---- saving ----
+
+    def state_dict(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                "stages": list(self.stages),
+                "ways": {self.stages[stage]: way.state_dict() for stage, way in self.ways.items()},
+                "queued": [[column, *start] for column, start in self._queued.items()],
+                "began": [[column, *start] for column, start in self._began.items()],
+                "episodes": [self._episodes, self._on_trail],
+                "random": self._random.bit_generator.state,
+            }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up how far each way was, where it still is the same way."""
+        with self._lock:
+            for name, saved in state["ways"].items():
+                way = self.ways.get(self.stages.index(name)) if name in self.stages else None
+                # Runs from before every moment was counted begin their ways anew.
+                if (
+                    way is not None
+                    and isinstance(saved, dict)
+                    and len(way.starts) == len(saved.get("moments", ()))
+                ):
+                    way.load_state_dict(saved)
+
+    def load_play(self, state: dict[str, Any]) -> None:
+        """Go on with the episodes of consoles that were put back, if stages and ways are the same."""
+        mine = {self.stages[stage]: len(way.starts) for stage, way in self.ways.items()}
+        if (
+            state["stages"] != self.stages
+            or {k: v["starts"] for k, v in state["ways"].items() if isinstance(v, dict)} != mine
+        ):
+            return
+        with self._lock:
+            self._random.bit_generator.state = state["random"]
+            self._episodes, self._on_trail = state["episodes"]
+            self._began = {column: (stage, start) for column, stage, start in state["began"]}
+            self._queued = {column: (stage, start) for column, stage, start in state["queued"]}
+            for column, (stage, start) in self._queued.items():
+                first = max(begin for begin in self._envs if begin <= column)
+                self._envs[first].queue_start(column - first, self.ways[stage].starts[start])

@@ -1,0 +1,169 @@
+"""A trail: the buttons of one way through a stage, from its true start to the flag or the axe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from warpzone.envs.actions import action_names, parse_buttons
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.make import make_envs
+from warpzone.envs.nes_py.telemetry import blocks, counts_as_ground, room
+from warpzone.envs.scripts import parse_sequence
+from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import ConfigError
+from warpzone.watch.durable import write_durably
+
+ACTIONS = "complex"
+"""The buttons of trails: those that pipes and vines need are among them."""
+SPACING = 24
+"""Pixels of a place to begin at."""
+IN_THE_AIR = 4
+"""Decisions between two such places in a jump."""
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Found by random play of ours, never by a person. The buttons are all it needs: the console repeats itself."""
+
+    stage: str
+    rom_sha256: str
+    frame_skip: int
+    decisions: int
+    sequence: str
+    """As `--scripted-sequence` takes it: 'RIGHT+B:12,NOOP:4', in frames."""
+    tried: int = 0
+    """Decisions that random play needed to find it."""
+    seconds: float = 0.0
+    """Time it needed."""
+
+    def actions(self) -> list[int]:
+        """The numbers of the actions, one for each decision."""
+        numbers = {parse_buttons(name): i for i, name in enumerate(action_names(ACTIONS))}
+        parts = parse_sequence(self.sequence)
+        if any(part.buttons not in numbers or part.frames % self.frame_skip for part in parts):
+            raise ConfigError(
+                f"The trail of {self.stage} has buttons or times that are no decisions of the {ACTIONS} set."
+            )
+        return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
+
+
+@dataclass(frozen=True)
+class _Visit:
+    """The player at a place: until when, with how much ground covered, and whether he stood there at last."""
+
+    place: tuple[int, ...]
+    ground: int
+    decision: int
+    stands: bool
+    moments: tuple[bytes, ...] = ()
+    """Snapshots, one for each decision there."""
+    blocks: bytes = b""
+    """What the stage was made of then."""
+
+    def repeats(self, earlier: _Visit) -> bool:
+        """Whether nothing was gained since an earlier visit to the place."""
+        return (self.place, self.ground, self.blocks) == (earlier.place, earlier.ground, earlier.blocks)
+
+
+def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
+    """Actions as text, equal ones together."""
+    names = action_names(ACTIONS)
+    return ",".join(f"{names[a]}:{len(list(run)) * frame_skip}" for a, run in groupby(actions))
+
+
+def save_trail(trail: Trail, folder: Path) -> Path:
+    """Write it as STAGE.json."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{trail.stage}.json"
+    write_durably(path, json.dumps(asdict(trail), indent=2).encode() + b"\n")
+    return path
+
+
+def load_trail(folder: Path, stage: str) -> Trail | None:
+    """The stage's trail, or None if there is none."""
+    path = folder / f"{stage}.json"
+    try:
+        return Trail(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise ConfigError(f"{path} is no trail: {error}.") from error
+
+
+def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
+    """Places on the way, first to last, each with a snapshot of every decision there, for environments with this view.
+
+    The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
+    back to a place without new ground in between, that led nowhere and is left out. Where it gained some, or a block
+    was found or broken, the way back is kept: a place must never be far from the one behind it, from which the agent
+    can go on already. Hence long jumps have places too.
+    """
+    if trail.frame_skip != view.frame_skip:
+        raise ConfigError(
+            f"The trail of {trail.stage} holds its buttons for {trail.frame_skip} frames, not {view.frame_skip}."
+        )
+    plain = replace(view, action_type=ACTIONS, sticky=0.0, noop_max=0, stall_limit=0, step_limit=0)
+    envs: MarioVectorEnv = make_envs(
+        plain, 1, [trail.stage], threads=1, frame_stack=1, autoreset_mode="disabled", rom=rom
+    )
+    try:
+        _, info = envs.reset(seed=0)
+        visits: list[_Visit] = []
+        for decision, action in enumerate(trail.actions()):
+            ram = envs.ram[0]
+            x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
+            place = (sent_back, *room(ram), x // SPACING, y // SPACING)
+            stands = counts_as_ground(ram, stood_only=True)
+            ground, moment = int(info["progress"][0]), envs.snapshot(0)
+            _visit(visits, _Visit(place, ground, decision, stands, (moment,), blocks(ram)))
+            _, _, terminated, _, info = envs.step(np.array([action]))
+            if terminated[0]:
+                break
+        if not (terminated[0] and info["flag_get"][0]):
+            raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
+        return [visit.moments for visit in _thinned(visits)]
+    finally:
+        envs.close()
+
+
+def _visit(visits: list[_Visit], now: _Visit) -> None:
+    """Add a visit: to the last if that goes on, and else without what lies between it and the last time there, if
+    nothing was gained since."""
+    if visits and visits[-1].place == now.place:
+        visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
+        return
+    repeated = (i for i, visit in enumerate(visits) if now.repeats(visit))
+    del visits[next(repeated, len(visits)) :]
+    visits.append(now)
+
+
+def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
+    """All on the ground, and of those in the air one every so often; the others are moments of the one before."""
+    kept: list[_Visit] = []
+    for visit in visits:
+        if visit.stands or (kept and visit.decision - kept[-1].decision >= IN_THE_AIR):
+            kept.append(visit)
+        elif kept:
+            kept[-1] = replace(kept[-1], moments=kept[-1].moments + visit.moments)
+    return kept
+
+
+def load_ways(
+    folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
+) -> dict[int, list[tuple[bytes, ...]]]:
+    """The places along the trail of each stage, by its number, for those that have one in the folder."""
+    if not folder:
+        return {}
+    trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}
+    if not any(trails.values()):
+        raise ConfigError(f"{folder} has no trail of {', '.join(stages)}: find one with `warpzone explore`.")
+    for trail in filter(None, trails.values()):
+        if trail.rom_sha256 != rom_sha256:
+            raise ConfigError(f"The trail of {trail.stage} in {folder} is of another ROM.")
+    return {i: places_along(trail, view, rom) for i, trail in trails.items() if trail is not None}

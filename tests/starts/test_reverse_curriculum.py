@@ -1,0 +1,264 @@
+"""Where along a way episodes begin, and what is counted of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpzone.starts.reverse_curriculum import (
+    BEFORE,
+    BEHIND,
+    EVEN,
+    FRONTIER,
+    OPEN,
+    PARTS,
+    TOGETHER,
+    ReverseCurriculum,
+    TrailConfig,
+    Way,
+)
+
+
+class Recorder:
+    """Environments that only remember what was queued."""
+
+    num_envs = 4
+
+    def __init__(self) -> None:
+        self.queued: list[tuple[int, bytes]] = []
+
+    def queue_start(self, index: int, blob: bytes) -> None:
+        self.queued.append((index, blob))
+
+
+def ended(
+    stage: int, cleared: bool, began_on_trail: bool, begins_on_trail: bool, progress: int = 0
+) -> dict[str, Any]:
+    """Info of a step in which the first environment's episode ended."""
+    rows = np.array([True, False, False, False])
+    final = {
+        "flag_get": rows & cleared,
+        "stage_index": np.full(4, stage),
+        "from_snapshot": np.full(4, int(began_on_trail)),
+        "progress": np.full(4, progress),
+        "steps": np.ones(4, np.int64),
+    }
+    return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
+
+
+def backward(seed: int = 0, patience: int = 0) -> tuple[ReverseCurriculum, Recorder]:
+    ways = {1: [[bytes([n])] for n in range(40)]}
+    config = TrailConfig(trail_share=1.0, trail_patience=patience)
+    made = ReverseCurriculum(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
+    envs = Recorder()
+    made.attach([envs])
+    return made, envs
+
+
+def drawn_from(way: Way) -> NDArray[np.float64]:
+    """The share of the draws that each start has, but for those at the frontier."""
+    random = np.random.default_rng(0)
+    drawn = np.bincount([way.choose(random) for _ in range(30000)], minlength=len(way.starts)) / 30000
+    at = way.frontier()
+    window = slice(max(at - BEFORE, 0), at + BEHIND)
+    drawn[window] -= FRONTIER / len(drawn[window])
+    return drawn / (1 - FRONTIER)
+
+
+def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
+    way = Way([[bytes([n])] for n in range(40)])
+    assert way.parts == PARTS
+    way.cleared[:10] = 0.0
+    way.cleared[10] = 0.5
+    way.cleared[11:] = 1.0
+    share = drawn_from(way).reshape(20, 2).sum(1)
+    # Half of the success of part 11 is lost in part 10, which is open as well, and all of part 10's in part 9.
+    weights = np.array([0.5, 0.5 + OPEN * 0.25])
+    expected = EVEN / 20 + (1 - EVEN) * weights / weights.sum()
+    assert share[[9, 10]] == pytest.approx(expected, abs=0.03)
+    assert share[:17].min() > 0
+
+
+def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
+    way = Way([[bytes([n])] for n in range(200)])
+    way.cleared[10:] = 1.0
+    way.cleared[9] = 0.2
+    way.each[98:] = 1.0
+    share = drawn_from(way)[90:100]
+    assert share.argmax() == 7
+    assert share[7] / share.sum() == pytest.approx(1 - EVEN + EVEN / 10, abs=0.05)
+    assert share.min() > 0
+
+
+def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
+    way = Way([[bytes([n])] for n in range(40)])
+    # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
+    way.cleared[8:] = 0.9
+    way.cleared[12:15] = 0.0
+    share = drawn_from(way).reshape(20, 2).sum(1)
+    assert share.argmax() == 7
+    assert share[7] > 0.5
+    assert share[12:15] == pytest.approx(EVEN / 20, abs=0.01)
+
+
+def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
+    way = Way([[bytes([n, m]) for m in range(10)] for n in range(30)])
+    assert way.frontier() == 300
+    random = np.random.default_rng(0)
+
+    def most_drawn(count: int) -> list[int]:
+        drawn = np.bincount([way.choose(random) for _ in range(12000)], minlength=300) / 12000
+        assert np.sort(drawn)[-count:].sum() > FRONTIER
+        return sorted(np.argsort(drawn)[-count:].tolist())
+
+    assert most_drawn(BEFORE) == list(range(300 - BEFORE, 300))
+    # From moment 200 on the stage is cleared half of the time; a lucky one before that is not enough.
+    for _ in range(60):
+        for start in range(200, 300):
+            way.ended(start, bool(random.random() < 0.5))
+    way.ended(120, True)
+    at = way.frontier()
+    assert 200 - TOGETHER < at < 200
+    assert most_drawn(BEFORE + BEHIND) == list(range(at - BEFORE, at + BEHIND))
+    # Trouble behind it does not bring it back.
+    way.moments[210:250] = 0.0
+    assert way.frontier() == at
+    way.moments[:] = 1.0
+    assert way.frontier() == 0
+    assert most_drawn(BEHIND) == list(range(BEHIND))
+
+
+def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
+    way = Way([[bytes([n])] for n in range(40)])
+    for _ in range(100):
+        way.ended(39, True)
+        way.ended(0, False)
+    assert way.cleared[-1] > 0.99
+    assert not way.cleared[:-1].any()
+
+
+def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
+    way = Way([[b"a"] * 20, [b"b", b"c", b"d"], [b"e"] * 20])
+    way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0
+    share = drawn_from(way)
+    assert share[20:23] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
+    for start, place in ((0, 0), (19, 0), (20, 1), (22, 1)):
+        assert way.starts[start] == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
+        before = way.each.copy()
+        way.ended(start, True)
+        assert np.flatnonzero(way.each != before).tolist() == [place]
+        assert way.moments[start] > 0
+
+
+def test_short_ways_have_as_many_parts_as_places() -> None:
+    way = Way([[b"a"], [b"b"], [b"c"]])
+    assert {way.choose(np.random.default_rng(i)) for i in range(400)} == {0, 1, 2}
+    way.ended(2, True)
+    assert way.cleared.tolist() == [0, 0, pytest.approx(0.05)]
+
+
+def test_the_share_shrinks_as_the_stage_is_cleared_from_its_true_start() -> None:
+    made, envs = backward()
+    for _ in range(100):
+        made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) == 100
+    envs.queued.clear()
+    for _ in range(400):
+        made.observe(slice(0, 4), ended(1, True, False, False))
+    envs.queued.clear()
+    for _ in range(400):
+        made.observe(slice(0, 4), ended(1, True, False, False))
+    assert len(envs.queued) < 20
+
+
+def test_a_stage_is_left_alone_until_so_many_decisions_in_a_row_have_not_cleared_it() -> None:
+    made, envs = backward(patience=10)
+    for i in range(16):
+        made.observe(slice(0, 4), ended(1, i == 5, False, False))
+    assert envs.queued == []
+    made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) == 1
+    # From then on it has its trail, until it is cleared from the true start as a rule.
+    made.observe(slice(0, 4), ended(1, True, False, False))
+    made.observe(slice(0, 4), ended(1, False, False, False))
+    assert len(envs.queued) > 1
+
+
+def test_a_stage_is_left_alone_as_long_as_its_episodes_come_further_on_average() -> None:
+    made, envs = backward(patience=10)
+    for i in range(100):
+        made.observe(slice(0, 4), ended(1, False, False, False, progress=100 * i))
+    assert envs.queued == []
+    # Now and then an episode comes far, but the mean does not grow: the stage is stuck.
+    for i in range(400):
+        made.observe(slice(0, 4), ended(1, False, False, False, progress=9000 if i % 5 == 0 else 0))
+    assert envs.queued != []
+
+
+def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:
+    made = ReverseCurriculum({}, ["1-1"], TrailConfig(), lambda: np.array([1.0]))
+    envs = Recorder()
+    made.attach([envs])
+    made.observe(slice(0, 4), ended(0, False, False, False))
+    assert envs.queued == []
+    assert made.metrics() == {"trail_share": 0.0, "trail_cleared": {}}
+
+
+def test_success_is_credited_to_the_start_that_was_really_used() -> None:
+    made, envs = backward()
+    made.observe(slice(0, 4), ended(1, False, False, False))  # queues a start for the next episode but one
+    first = envs.queued[-1][1][0]
+    made.observe(slice(0, 4), ended(1, False, False, True))  # the episode that begins now is from it
+    made.observe(slice(0, 4), ended(1, True, True, True))
+    assert np.flatnonzero(made.ways[1].cleared).tolist() == [first // 2]
+    assert made.metrics() == {"trail_share": pytest.approx(1 / 3), "trail_cleared": {"4-4": 0.003}}
+
+
+def test_its_state_goes_on_where_it_was_saved() -> None:
+    made, envs = backward(seed=5)
+    for i in range(50):
+        made.observe(slice(0, 4), ended(1, i % 3 == 1, i > 0, i > 0))
+    other, others = backward(seed=6)
+    other.load_state_dict(made.state_dict())
+    other.load_play(made.state_dict())
+    assert others.queued == envs.queued[-1:]
+    for i in range(50):
+        for one in (made, other):
+            one.observe(slice(0, 4), ended(1, i % 2 == 0, True, True))
+    assert others.queued[1:] == envs.queued[-50:]
+    assert other.state_dict() == made.state_dict()
+
+
+def test_a_way_that_has_changed_begins_anew() -> None:
+    made, _ = backward()
+    made.ways[1].ended(39, True)
+    longer = ReverseCurriculum(
+        {1: [[b"x"]] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0])
+    )
+    longer.attach([Recorder()])
+    longer.load_state_dict(made.state_dict())
+    longer.load_play(made.state_dict())
+    assert not longer.ways[1].cleared.any()
+
+
+def test_a_run_of_before_patience_was_counted_in_decisions_goes_on_with_its_ways_anew() -> None:
+    made, envs = backward()
+    old = made.state_dict()
+    old["ways"] = {"4-4": [40, 0, 0.5, [1.0] * PARTS]}
+    made.load_state_dict(old)
+    made.load_play(old)
+    assert not made.ways[1].cleared.any()
+    assert envs.queued == []
+
+
+def test_a_run_of_before_every_moment_was_counted_goes_on_with_its_ways_anew() -> None:
+    made, _ = backward()
+    made.ways[1].ended(39, True)
+    old = made.state_dict()
+    del old["ways"]["4-4"]["moments"]
+    other, _ = backward()
+    other.load_state_dict(old)
+    assert not other.ways[1].cleared.any()

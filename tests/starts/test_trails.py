@@ -1,0 +1,261 @@
+"""Ways through a stage that random play finds, and a run that begins episodes along them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.run.small_runs import measured, saved_state, small_run
+from warpzone.envs.actions import action_names
+from warpzone.envs.make import make_envs
+from warpzone.envs.nes_py.telemetry import blocks
+from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import ConfigError
+from warpzone.run.build import rom_digest
+from warpzone.run.config import CPU
+from warpzone.starts.exploration import Explorer, cells_of, find_trail
+from warpzone.starts.reverse_curriculum import TrailConfig
+from warpzone.starts.trails import (
+    IN_THE_AIR,
+    SPACING,
+    Trail,
+    _thinned,
+    _Visit,
+    _visit,
+    load_trail,
+    load_ways,
+    places_along,
+    save_trail,
+)
+
+VIEW = replace(CPU.view, noop_max=30)
+FOUND = ((1, b"."), (2, b"."), (3, b"#"), (2, b"#"), (1, b"#"), (4, b"#"))
+
+
+@pytest.fixture(scope="module")
+def trail() -> Trail:
+    found = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3, minutes=5)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def folder(trail: Trail, tmp_path: Path) -> Path:
+    return save_trail(trail, tmp_path / "trails").parent
+
+
+def test_the_way_that_was_found_leads_to_the_flag_on_an_environment_of_its_own(trail: Trail) -> None:
+    envs = MarioVectorEnv(1, "1-1", action_type="complex", autoreset_mode="disabled")
+    envs.reset(seed=11)
+    actions = trail.actions()
+    assert len(actions) == trail.decisions
+    for i, action in enumerate(actions):
+        _, _, terminated, _, info = envs.step(np.array([action]))
+        assert terminated[0] == (i + 1 == len(actions))
+    assert info["flag_get"][0]
+    assert info["wrong_turns"][0] == 0
+
+
+def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> None:
+    assert load_trail(folder, "1-1") == trail
+    assert load_trail(folder, "1-2") is None
+    assert json.loads((folder / "1-1.json").read_text())["sequence"].count(":") > 10
+
+
+def test_the_places_along_it_follow_each_other_closely(trail: Trail) -> None:
+    along = places_along(trail, VIEW)
+    assert len(along) > 40
+    starts = [moments[0] for moments in along]
+    envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
+    envs.reset(seed=0)
+    places: list[tuple[int, int, int]] = []
+    clocks: list[int] = []
+    standing = 0
+    for start in starts:
+        _, info = envs.reset(options={"snapshot": start})
+        assert info["from_snapshot"][0]
+        standing += int(envs.ram[0, 0x1D] == 0)
+        places.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0]), int(info["y_pos"][0])))
+        clocks.append(-int(info["time"][0]))
+    assert clocks == sorted(clocks)
+    assert places[0][1] <= 48
+    assert max(x for _, x, _ in places) > 2900
+    assert len(starts) / 4 < standing < len(starts)
+    # Running, a decision covers 10 pixels or 12; no start is further away than a few of them.
+    steps = [abs(after[1] - before[1]) for before, after in pairwise(places) if after[0] == before[0]]
+    assert max(steps) <= 12 * (IN_THE_AIR + 4)
+
+
+def kept(*visits: tuple[int, int]) -> list[tuple[int, int]]:
+    """What is left of visits to (place, ground covered by then)."""
+    return [(visit.place[0], visit.ground) for visit in visited(*visits)]
+
+
+def visited(*visits: tuple[int, int]) -> list[_Visit]:
+    seen: list[_Visit] = []
+    for decision, (place, ground) in enumerate(visits):
+        _visit(seen, _Visit((place,), ground, decision, stands=True, moments=(bytes([decision]),)))
+    return seen
+
+
+def test_loops_without_new_ground_are_left_out_and_others_are_part_of_the_way() -> None:
+    """Without the way back there is a hole: from before it the agent would have to find out all of it at once."""
+    # To and fro without anything new: only the straight way is left.
+    assert kept((1, 10), (2, 20), (1, 20), (2, 20), (3, 30)) == [(1, 10), (2, 20), (3, 30)]
+    # Ahead, back to where another lane begins, and on from there.
+    assert kept((1, 10), (2, 20), (3, 30), (2, 30), (1, 30), (7, 30)) == [
+        *((1, 10), (2, 20), (3, 30)),
+        *((2, 30), (1, 30), (7, 30)),
+    ]
+    # A hidden block was found in between: that is no new ground, and the way on needs it.
+    there = [_Visit((place,), 20, i, True, blocks=made_of) for i, (place, made_of) in enumerate(FOUND)]
+    seen: list[_Visit] = []
+    for visit in there:
+        _visit(seen, visit)
+    assert seen == there
+    # Several decisions at a place are one visit.
+    assert kept((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+
+
+def test_a_block_that_is_hit_changes_what_the_stage_is_made_of_and_waiting_does_not() -> None:
+    envs = MarioVectorEnv(1, "1-1", action_type="complex", autoreset_mode="disabled")
+    _, info = envs.reset(seed=0)
+
+    def press(name: str) -> bytes:
+        nonlocal info
+        _, _, _, _, info = envs.step(np.array([action_names("complex").index(name)]))
+        return blocks(envs.ram[0])
+
+    while info["x_pos"][0] < 250:
+        press("RIGHT")
+    for _ in range(4):
+        before = press("LEFT")
+    assert press("NOOP") == before
+    assert info["coins"][0] == 0
+    jumped = [press("A") for _ in range(5)]
+    assert info["coins"][0] == 1
+    assert sum(now != then for now, then in zip(jumped[-1], before, strict=True)) == 1
+
+
+def test_every_decision_at_a_place_is_a_moment_of_it() -> None:
+    """Where 'down' must be pressed to the pixel, the start may be one step before it as well as ten."""
+    # Also those without new ground, and only of the last time there.
+    assert [
+        visit.moments for visit in visited((1, 10), (1, 10), (2, 10), (1, 10), (1, 10), (1, 14), (2, 20))
+    ] == [
+        (b"\x03", b"\x04", b"\x05"),
+        (b"\x06",),
+    ]
+
+
+def test_no_decision_of_the_way_is_left_out_but_those_of_loops(trail: Trail) -> None:
+    moments = [moment for place in places_along(trail, VIEW) for moment in place]
+    assert trail.decisions / 3 < len(moments) <= trail.decisions
+    envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
+    envs.reset(seed=0)
+    at: list[tuple[int, int]] = []
+    for moment in moments:
+        _, info = envs.reset(options={"snapshot": moment})
+        at.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0])))
+    assert (
+        max(abs(after[1] - before[1]) for before, after in pairwise(at) if after[0] == before[0])
+        <= SPACING + 12
+    )
+
+
+def test_long_jumps_have_starts_and_short_ones_none() -> None:
+    def along(in_the_air: int) -> list[int]:
+        stands = [i in (0, in_the_air + 1) for i in range(in_the_air + 2)]
+        jump = [_Visit((i,), 0, i, on, (bytes([i]),)) for i, on in enumerate(stands)]
+        thinned = _thinned(jump)
+        # What lies between two places are moments of the first.
+        assert b"".join(b"".join(visit.moments) for visit in thinned) == bytes(range(in_the_air + 2))
+        assert all(visit.moments[0] == bytes([visit.decision]) for visit in thinned)
+        return [visit.decision for visit in thinned]
+
+    assert along(IN_THE_AIR - 1) == [0, IN_THE_AIR]
+    assert along(10) == [0, 4, 8, 11]
+
+
+def test_random_play_of_one_seed_repeats_itself_and_of_another_does_not() -> None:
+    def played(seed: int) -> tuple[list[int], int, int]:
+        explorer = Explorer("4-4", seed=seed)
+        for _ in range(300):
+            assert explorer.step() is None
+        explored = explorer.explored()
+        explorer.close()
+        return sorted(explorer._cells), explored.furthest, explored.tried
+
+    first, again, other = played(1), played(1), played(2)
+    assert first == again
+    assert first[0] != other[0]
+    assert len(first[0]) > 100
+    assert first[2] == 300 * 32
+
+
+def test_cells_tell_rooms_tiles_heights_speeds_and_parts_of_a_maze_apart() -> None:
+    ram = np.zeros((9, 2048), np.uint8)
+    ram[1, 0x0086] = 16  # a tile further
+    ram[2, 0x006D] = 255  # a page before the first
+    ram[3, 0x03B8] = 16  # a tile lower
+    ram[4, 0x0057] = 40  # running
+    ram[5, 0x06D9] = 1  # one part right
+    ram[6, 0x074E] = 1  # another kind of area
+    ram[7, 0x074F] = 2  # another area
+    ram[8, [0x0086, 0x03B8, 0x0750]] = 15, 15, 2  # the same tile, where another pipe leads
+    cells = cells_of(ram).tolist()
+    assert len(set(cells[:8])) == 8
+    assert cells[8] == cells[0]
+
+
+def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds its buttons for 4 frames, not 2"):
+        places_along(trail, replace(VIEW, frame_skip=2))
+    with pytest.raises(ConfigError, match="does not lead to its end"):
+        places_along(replace(trail, sequence="RIGHT:40"), VIEW)
+    for odd in ("SELECT:8", "RIGHT:3"):
+        with pytest.raises(ConfigError, match="no decisions of the complex set"):
+            places_along(replace(trail, sequence=odd), VIEW)
+    with pytest.raises(ConfigError, match="is of another ROM"):
+        load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
+    with pytest.raises(ConfigError, match="has no trail of 1-2"):
+        load_ways(str(folder), ["1-2"], VIEW, trail.rom_sha256)
+    (folder / "1-1.json").write_text('{"stage": "1-1"')
+    with pytest.raises(ConfigError, match="is no trail"):
+        load_trail(folder, "1-1")
+    with pytest.raises(ConfigError, match="share from 0 to 1"):
+        TrailConfig(trail_share=1.5)
+    with pytest.raises(ConfigError, match="patience can't be negative"):
+        TrailConfig(trail_patience=-1)
+    with pytest.raises(ConfigError, match="native backend"):
+        small_run(tmp_path, "--backend", "nes-py", "--trails", str(folder))
+
+
+def test_a_training_run_begins_episodes_on_the_trail_and_reports_only_true_starts(
+    folder: Path, tmp_path: Path
+) -> None:
+    flags = (
+        "--action-type",
+        "complex",
+        "--trails",
+        str(folder),
+        "--trail-share",
+        "0.9",
+        "--trail-patience",
+        "0",
+        "--step-limit",
+        "20",
+    )
+    small_run(tmp_path, "--run-name", "a", "--total-updates", "8", *flags)
+    episodes = [json.loads(line) for line in (tmp_path / "a" / "episodes.jsonl").read_text().splitlines()]
+    starts = [one["start"] for one in episodes]
+    assert starts.count("snapshot") > 5
+    assert starts.count("stage") > 0
+    assert max(one["x_max"] for one in episodes if one["start"] == "snapshot") > 1000
+    assert sum(record["trail_share"] > 0 for record in measured(tmp_path / "a")) > 2
+    assert set(saved_state(tmp_path / "a")["backward"]["ways"]) == {"1-1"}
