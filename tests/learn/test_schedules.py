@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from warpzone.errors import ConfigError
+from warpzone.learn.config import LearnConfig
+from warpzone.learn.learner import Learner
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
+
+from .rollouts import make_policy
 
 
 def test_cosine_warms_up_then_falls_and_ends_at_its_final_value() -> None:
@@ -91,3 +95,17 @@ def test_adaptation_goes_on_from_a_checkpoint() -> None:
 def test_bounds_must_enclose_one() -> None:
     with pytest.raises(ConfigError, match="adaptive_lr_min"):
         AdaptiveConfig(adaptive_lr_min=2.0, adaptive_lr_max=3.0)
+
+
+def test_discount_horizon_rises_geometrically_with_decisions() -> None:
+    config = LearnConfig(gamma_start=0.9, gamma=0.99, gamma_anneal_steps=1000)
+    learner = Learner(make_policy(), config)
+    horizons = []
+    for learner.decisions in (0, 500, 1000, 5000):
+        horizons.append(1 / (1 - learner.gamma))
+    assert horizons == pytest.approx([10, 10**1.5, 100, 100])
+
+
+def test_discount_without_a_start_value_is_constant() -> None:
+    learner = Learner(make_policy(), LearnConfig(gamma=0.97))
+    assert learner.gamma == 0.97

@@ -55,6 +55,10 @@ class LearnConfig:
 
     gamma: float = 0.9
     """Discount per decision: 0.9 looks ten decisions ahead, 0.97 thirty. Trees and lifts want the longer look."""
+    gamma_start: float = 0.0
+    """Discount at the start, rising to `gamma` in effective horizon; 0 keeps `gamma` throughout."""
+    gamma_anneal_steps: int = 2_000_000
+    """Decisions over which the discount rises from `gamma_start`."""
     gae_lambda: float | None = None
     """Trade of bias (0) against variance (1) in GAE and V-trace; by default the recipe's."""
     nstep: int = 0
@@ -137,6 +141,7 @@ class LearnConfig:
             "nstep",
             "warmup_updates",
             "anneal_updates",
+            "gamma_anneal_steps",
             "target_kl",
             "value_clip",
             "teacher_coef",
@@ -144,7 +149,8 @@ class LearnConfig:
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")
-        for name, value in (("gamma", self.gamma), ("gae_lambda", recipe.gae_lambda)):
+        rates = (("gamma", self.gamma), ("gamma_start", self.gamma_start), ("gae_lambda", recipe.gae_lambda))
+        for name, value in rates:
             if not 0 <= value <= 1:
                 raise ConfigError(f"{name} must lie between 0 and 1; it is {value}.")
 

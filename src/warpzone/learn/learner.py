@@ -48,6 +48,8 @@ class Learner:
         self.recipe = config.recipe()
         self.anneal_updates = config.anneal_updates or total_updates
         self.version = 0
+        self.decisions = 0
+        """Decisions learned from so far."""
         if self.device.type == "cuda":
             policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
             if config.compile:
@@ -97,6 +99,15 @@ class Learner:
         return planned * self.adaptation.entropy_scale
 
     @property
+    def gamma(self) -> float:
+        """Discount of the next update: its horizon 1 / (1 - gamma) rises geometrically to that of the settings."""
+        config = self.config
+        if not config.gamma_start or not config.gamma_anneal_steps or config.gamma == 1:
+            return config.gamma
+        fraction = min(1.0, self.decisions / config.gamma_anneal_steps)
+        return 1.0 - (1.0 - config.gamma_start) ** (1.0 - fraction) * (1.0 - config.gamma) ** fraction
+
+    @property
     def teacher_coef(self) -> float:
         """Of the next update."""
         config = self.config
@@ -120,6 +131,7 @@ class Learner:
             loss_per = self._learn_from_replay(samples)
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
+        self.decisions += rollout.num_decisions
         self._snapshot = take_snapshot(self.policy, self.version)
         means = dict(zip(STATISTICS, (sums / steps).tolist(), strict=True))
         return {
@@ -164,11 +176,11 @@ class Learner:
         config, lam = self.config, self.recipe.gae_lambda
         match self.recipe.targets:
             case "gae":
-                return gae(trajectory, config.gamma, lam)
+                return gae(trajectory, self.gamma, lam)
             case "vtrace":
-                return vtrace(trajectory, log_ratio, config.gamma, lam, config.rho_clip, config.c_clip)
+                return vtrace(trajectory, log_ratio, self.gamma, lam, config.rho_clip, config.c_clip)
             case "nstep":
-                return nstep(trajectory, config.gamma, config.nstep or trajectory.rewards.shape[0])
+                return nstep(trajectory, self.gamma, config.nstep or trajectory.rewards.shape[0])
 
     def _evaluate(self, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, values and bootstrap of a rollout under the weights of now."""
@@ -280,6 +292,7 @@ class Learner:
         return {
             "replay": self.replay.state_dict() if self.replay and keeps_replay else None,
             "version": self.version,
+            "decisions": self.decisions,
             "policy": self.policy.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
             "scaler": self.step.scaler.state_dict(),
@@ -291,6 +304,8 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.version = state["version"]
+        # Checkpoints from before the discount could rise hold no count; those runs have a fixed discount.
+        self.decisions = state.get("decisions", 0)
         self.policy.load_state_dict(state["policy"])
         self.step.load_optimizer(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])
