@@ -105,7 +105,7 @@ class Learner:
         if not config.gamma_start or not config.gamma_anneal_steps or config.gamma == 1:
             return config.gamma
         fraction = min(1.0, self.decisions / config.gamma_anneal_steps)
-        return 1.0 - (1.0 - config.gamma_start) ** (1.0 - fraction) * (1.0 - config.gamma) ** fraction
+        return 1.0 - float((1.0 - config.gamma_start) ** (1.0 - fraction) * (1.0 - config.gamma) ** fraction)
 
     @property
     def teacher_coef(self) -> float:
