@@ -57,13 +57,13 @@ class CheckpointPolicy:
     """When to save and how much to keep."""
 
     latest_every_updates: int = 50
-    """Save `latest` every so many updates; 0 for never."""
+    """Save `latest` every N updates (0 = never)."""
     latest_every_s: float = 300.0
-    """Save `latest` when so many seconds have passed since the last save; 0 for never."""
+    """Save `latest` every N seconds (0 = never)."""
     step_every_updates: int = 1000
-    """Save a numbered checkpoint every so many updates; 0 for never."""
+    """Save a numbered checkpoint every N updates (0 = never)."""
     keep: int = 5
-    """Numbered checkpoints kept; older ones are deleted. 0 keeps all."""
+    """Numbered checkpoints to keep (0 = all)."""
 
     def __post_init__(self) -> None:
         for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):

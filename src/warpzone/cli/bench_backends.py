@@ -29,15 +29,15 @@ class BenchBackendsConfig:
     """Time the backends against each other: rounds in turn, so that a busy machine is busy for all of them."""
 
     num_envs: int = 8
-    """Environments in each vector."""
+    """Environments per backend."""
     steps: int = 50
-    """Decisions timed in each round."""
+    """Decisions timed per round."""
     rounds: int = 3
-    """Rounds; each makes every backend once."""
+    """Number of rounds; each times every backend once."""
     as_json: bool = False
-    """Print JSON instead of the table."""
+    """Print JSON instead of a table."""
     dry_run: bool = False
-    """Print the resolved configuration and do nothing."""
+    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         if min(self.num_envs, self.steps, self.rounds) < 1:

@@ -42,19 +42,19 @@ class BenchEnvConfig:
     num_envs: int = 64
     """Environments of the vector."""
     seconds: float = 1.0
-    """How long each side is timed in each round."""
+    """Seconds each side is timed per round."""
     rounds: int = 5
-    """Rounds; each times every side once."""
+    """Number of rounds; each times every side once."""
     threads: int = 0
-    """Threads of the wide vector; 0: one for each core."""
+    """Threads of the wide vector (0 = one per core)."""
     memory: bool = True
-    """Also measure the memory that 1,024 environments take."""
+    """Measure the memory of 1,024 environments too."""
     out: Path | None = None
-    """Keep the results as JSON in this file."""
+    """JSON file for the results."""
     as_json: bool = False
-    """Print JSON instead of the table."""
+    """Print JSON instead of a table."""
     dry_run: bool = False
-    """Print the resolved configuration and do nothing."""
+    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1 or self.rounds < 1 or not self.seconds > 0:

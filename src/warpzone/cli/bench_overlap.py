@@ -34,17 +34,17 @@ class BenchOverlapConfig:
     what the metrics say. Flags after a lone -- go to `warpzone train`: warpzone bench overlap -- --encoder nature."""
 
     num_envs_list: str = "16,64"
-    """Numbers of environments, separated by commas."""
+    """Numbers of environments, comma-separated."""
     rollout_list: str = "32,64"
-    """Lengths of the rollout, separated by commas."""
+    """Rollout lengths in decisions, comma-separated."""
     updates: int = 30
-    """Updates of each training."""
+    """Updates per training."""
     warmup_frac: float = 0.2
-    """Share of the updates, from the first on, that is not counted."""
+    """Share of the updates that is not counted, 0 to 1."""
     out_dir: Path = Path()
-    """Where the table, bench_overlap_<timestamp>.csv, is written."""
+    """Folder for the table, bench_overlap_<timestamp>.csv."""
     dry_run: bool = False
-    """Print the trainings that would be made and do nothing."""
+    """Print the trainings and exit."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.warmup_frac < 1:

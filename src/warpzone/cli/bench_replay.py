@@ -33,21 +33,21 @@ class BenchReplayConfig:
     capacity: int = 131072
     """Decisions in the replay."""
     batch_size: int = 256
-    """Decisions drawn at once."""
+    """Decisions per sample."""
     samples: int = 1_000_000
-    """Draws behind each divergence."""
+    """Decisions sampled for each KL divergence."""
     size: tuple[int, int] = (84, 84)
-    """Height and width of a picture."""
+    """Height and width of a frame, in pixels."""
     rounds: int = 5
-    """Times each sampler is timed."""
+    """Measurements per sampler."""
     seconds: float = 0.5
-    """Length of one measurement."""
+    """Seconds per measurement."""
     seed: int = 0
-    """Of priorities and draws."""
+    """Random seed."""
     out: Path | None = None
-    """Write the results as JSON to this file."""
+    """JSON file for the results."""
     dry_run: bool = False
-    """Print what would be measured and do nothing."""
+    """Print what would be measured and exit."""
 
     def __post_init__(self) -> None:
         if min(self.capacity, self.batch_size, self.samples, self.rounds, *self.size) < 1 or self.seconds < 0:

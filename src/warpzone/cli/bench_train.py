@@ -32,21 +32,21 @@ class BenchTrainConfig:
     environment and on nes-py. All sides have the same network, view, rollout size, minibatches and epochs."""
 
     preset: Literal["auto", "cpu", "gpu"] = "auto"
-    """Network, view and sizes of this preset."""
+    """Preset for network, view and sizes."""
     rounds: int = 3
-    """Times each side is measured."""
+    """Measurements per side."""
     seconds: float = 5.0
-    """Length of one measurement; at least one update is made."""
+    """Seconds per measurement; at least one update."""
     num_envs: int = 0
-    """Environments; 0 takes the preset's."""
+    """Number of environments (0 = the preset's)."""
     threads: int = 0
-    """Threads to compute and to emulate with, of every side; 0 takes all cores. Few are steadier where others work."""
+    """Threads of every side (0 = all cores)."""
     nes_py_envs: int = 8
-    """Environments on nes-py, each in a process of its own, with rollouts as much longer; 0 leaves nes-py out."""
+    """Environments on nes-py, one process each (0 = leave nes-py out)."""
     out: Path | None = None
-    """Write the results as JSON to this file."""
+    """JSON file for the results."""
     dry_run: bool = False
-    """Print what would be measured and do nothing."""
+    """Print what would be measured and exit."""
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or min(self.seconds, self.num_envs, self.threads, self.nes_py_envs) < 0:

@@ -21,12 +21,12 @@ from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
 @dataclass(frozen=True)
 class List:
-    """Show the checkpoints of runs, and whether each is whole."""
+    """List the checkpoints of runs, and whether each is sound."""
 
     paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
     """Runs, or folders that hold runs."""
     verify: bool = True
-    """Read every file and compare its digest; without it only the sidecars are read."""
+    """Check the digest of every file instead of reading sidecars only."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Backfill:
     paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
     """Sidecars, or folders to search for them."""
     assume_rollout_steps: int = SEED_ROLLOUT_STEPS
-    """Rollout length where a sidecar has none."""
+    """Rollout length where a sidecar has none, in decisions."""
     check: bool = False
-    """Change nothing and exit with status 1 if something needs repair."""
+    """Change nothing; exit with status 1 if something needs repair."""
     dry_run: bool = False
-    """Show what would be changed and change nothing."""
+    """Print what would change and exit."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,21 @@ class Prune:
     paths: tyro.conf.Positional[tuple[Path, ...]]
     """Runs, or folders that hold runs."""
     keep: int = 5
-    """Numbered checkpoints kept per run."""
+    """Numbered checkpoints to keep per run."""
     dry_run: bool = False
-    """Show what would be deleted and delete nothing."""
+    """Print what would be deleted and exit."""
 
 
 @dataclass(frozen=True)
 class Widen:
-    """Give a trained agent more actions to choose from, and go on from there with `train --resume`."""
+    """Give a trained agent a larger action set, to resume from with `train --resume`."""
 
     path: tyro.conf.Positional[Path]
     """A checkpoint, or a run for its newest one."""
     action_type: Literal["simple", "complex", "extended"]
-    """A larger set of actions, which begins with the agent's own."""
+    """Larger action set that begins with the agent's own."""
     out: Path
-    """Where the new checkpoint goes."""
+    """Path of the new checkpoint."""
 
 
 Config = (

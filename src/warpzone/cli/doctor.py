@@ -25,7 +25,7 @@ class ReportConfig:
     """Sum up the trials so far."""
 
     report: str = REPORT
-    """File with the results."""
+    """File of trial results (JSON lines)."""
 
 
 def run(argv: list[str]) -> int:

@@ -32,25 +32,25 @@ class TrialsConfig:
     """Make, reset, step and close environments again and again, each time within a limit."""
 
     trials: int = 20
-    """How many trials."""
+    """Number of trials."""
     num_envs: int = 8
-    """Environments in each."""
+    """Environments per trial."""
     timeout: float = 0.0
-    """Seconds one trial may take before it is killed and counts as failed; 0: max(180, 60 for each environment)."""
+    """Timeout per trial, in seconds (0 = max(180, 60 per environment))."""
     prewarm_count: int = 0
-    """nes-py: environments made in the parent before the workers start (0, 1, or more for every stage)."""
+    """nes-py: environments to make first in the parent (2 = every stage)."""
     backend: Literal["native", "nes-py"] = "nes-py"
-    """What the environments run on."""
+    """Emulator of the environments."""
     start_method: Literal["auto", "fork", "forkserver", "spawn"] = "auto"
-    """nes-py async: how workers are started."""
+    """nes-py async: start method of workers."""
     trials_per_process: int = 1
-    """Trials one subprocess makes in a row; 1 measures the import of everything each time."""
+    """Trials per subprocess; 1 includes all imports each time."""
     report: str = REPORT
-    """File the results are appended to, one JSON line a trial."""
+    """File to append results to (JSON lines)."""
     reports_dir: str = "reports"
-    """Where the diagnostics of failed trials are kept."""
+    """Folder for diagnostics of failed trials."""
     dry_run: bool = False
-    """Print the resolved configuration and do nothing."""
+    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "num_envs", "trials_per_process"):

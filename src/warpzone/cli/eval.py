@@ -31,34 +31,33 @@ class EvalConfig:
     """Play fresh episodes from the true start of each stage and count the clears."""
 
     checkpoint: str = "mario"
-    """A checkpoint file, or a run's name for its best one."""
+    """Checkpoint or agent file, or a run's name for its best checkpoint."""
     runs_dir: Path = Path("runs")
-    """Where runs are kept."""
+    """Folder of all runs."""
     stages: str = ""
-    """Stages to play: 'all', a world, or names; by default those of the training."""
+    """Stages: 'all', a world, or names; by default those trained on."""
     episodes: int = 100
-    """Episodes for each stage and mode."""
+    """Episodes per stage and mode."""
     mode: str = "all"
-    """sampled (actions drawn from the policy), greedy (always the likeliest), sticky (drawn, and buttons stick),
-    several of them with commas between, both (sampled and greedy) or all."""
+    """Comma-separated modes: sampled, greedy, sticky; or both, or all."""
     noop_max: int = 30
-    """An episode begins after a random number of idle frames, at most this many."""
+    """Maximum idle frames before an episode starts, sampled uniformly."""
     sticky: float = 0.25
-    """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
+    """Probability per frame that buttons stick, in sticky mode."""
     seed: int = 12345
-    """Of the episodes."""
+    """Random seed."""
     threads: int = 0
-    """Threads that emulate; 0 takes one for each core."""
+    """Emulation threads (0 = one per core)."""
     device: str = "cpu"
-    """cpu or cuda."""
+    """Device: cpu or cuda."""
     lost_levels: bool = False
-    """Play the Lost Levels, which no agent here was trained on."""
+    """Play the Lost Levels."""
     rom: str = ""
-    """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     out: Path | None = None
-    """Write the results to this file (.json, .md or .png), or all three into this folder as eval.*."""
+    """File (.json, .md, .png) for the results, or folder for all three."""
     dry_run: bool = False
-    """Print what would be played and do nothing."""
+    """Print what would be played and exit."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1:

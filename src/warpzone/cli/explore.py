@@ -28,19 +28,19 @@ class ExploreConfig:
     """
 
     stages: str = "1-1"
-    """'all', a world such as '3', or '1-1,4-4'."""
+    """Stages: 'all', a world such as '3', or '1-1,4-4'."""
     out: Path = Path("trails")
-    """Folder for the trails, one STAGE.json each. Stages that have one there are left as they are."""
+    """Folder for the trails; stages that have one there are skipped."""
     minutes: float = 5.0
-    """Most time for each try."""
+    """Time limit per try, in minutes."""
     tries: int = 1
-    """Ways to look for in each stage, with seed after seed. The shortest is kept: it has the fewest detours."""
+    """Searches per stage, with successive seeds; the shortest trail is kept."""
     seed: int = 0
-    """Of the random play; of the first try."""
+    """Random seed of the first try."""
     threads: int = 0
-    """Stages explored at the same time; 0: one for each core."""
+    """Stages searched at the same time (0 = one per core)."""
     frame_skip: int = 4
-    """Frames that each action is held; as in the training that will use the trails."""
+    """Frames each action is held, as in the training."""
     rom: str = ""
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
 

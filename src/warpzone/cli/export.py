@@ -26,18 +26,17 @@ class Config:
     checkpoint as safetensors with a card beside it, for `eval`, `record` and others to use."""
 
     run: tyro.conf.Positional[Path]
-    """The run's folder, or its name below --runs-dir."""
+    """Name or folder of the run."""
     format: Literal["parquet", "csv", "safetensors"] = "parquet"
-    """Kind of file to write."""
+    """File format: metrics as parquet or csv, the agent as safetensors."""
     out: Path | None = None
-    """File to write; by default `metrics/history.<format>` or `agent.safetensors` in the run's folder."""
+    """File to write; by default in the run's folder."""
     bits: Bits = 8
-    """Of an agent: bits for each number of its matrices. 16 is half precision; with 8, filters are in bytes too; 6
-    and 4 are smaller still for the networks of the presets (others stay at 8), and 4 plays a little worse."""
+    """Bits per weight of an agent; 4 and 6 need a preset's network."""
     runs_dir: Path = Path("runs")
-    """Where runs are, for a run given by its name."""
+    """Folder of all runs."""
     dry_run: bool = False
-    """Say what would be written and write nothing."""
+    """Print what would be written and exit."""
 
 
 def run(argv: list[str]) -> int:

@@ -28,25 +28,25 @@ class PlayConfig:
     """
 
     stage: str = "1-1"
-    """Stage to begin with: 1-1 to 8-4, or game for the whole game."""
+    """Stage to start with: 1-1 to 8-4, or game for the whole game."""
     start: Path | None = None
-    """Play on from a replay or start that was saved, instead of from a stage."""
+    """Saved replay or start to continue from."""
     out: Path = Path("plays")
-    """Folder for what is saved. Nothing outside of it can be read or written through the page."""
+    """Folder for saved replays and starts."""
     rom: str = ""
-    """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     region: Literal["ntsc", "pal"] = "ntsc"
-    """Timing of the console; of a --start, its own."""
+    """Timing of the machine."""
     host: str = "127.0.0.1"
-    """Address to listen on. Any but this machine's own needs --token."""
+    """Address to listen on; others than localhost need --token."""
     port: int = 8421
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on (0 = any free one)."""
     token: str = ""
-    """What viewers must bring (open /?token=... once). Or set WARPZONE_TOKEN."""
+    """Access token of viewers, opened as /?token=..."""
     open: bool = False
     """Open the page in the browser."""
     dry_run: bool = False
-    """Print what would be played and do nothing."""
+    """Print what would be played and exit."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

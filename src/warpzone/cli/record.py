@@ -26,37 +26,37 @@ class RecordConfig:
     """Film an episode, every frame of it, as MP4 or GIF."""
 
     checkpoint: str = "mario"
-    """A checkpoint file, or a run's name for its best one."""
+    """Checkpoint or agent file, or a run's name for its best checkpoint."""
     runs_dir: Path = Path("runs")
-    """Where runs are kept."""
+    """Folder of all runs."""
     replay: Path | None = None
-    """Film a replay that warpzone play saved, instead of an agent."""
+    """Replay from `warpzone play` to record instead of an agent."""
     rom: str = ""
-    """Path of the .nes file; by default WARPZONE_ROM, else the one in the installed package."""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     stage: str = ""
-    """Stage to play; by default the first of the training."""
+    """Stage to play; by default the first trained on."""
     montage: Path | None = None
-    """Film many stages at once as a grid of small screens, into this .mp4 or .gif file."""
+    """Video (.mp4 or .gif) of many stages at once, as a grid."""
     stages: str = ""
-    """Stages of the montage: 'all', a world, or names; by default those of the training."""
+    """Stages of the montage; by default those trained on."""
     tries: int = 8
-    """Episodes to choose from for each stage of the montage."""
+    """Episodes to choose from per stage of the montage."""
     threads: int = 0
-    """Threads that emulate for the montage; 0 takes one for each core."""
+    """Emulation threads of the montage (0 = one per core)."""
     out: Path | None = None
-    """File to write, .mp4 or .gif, or the folder for an MP4; by default the current one."""
+    """Video to write (.mp4 or .gif), or a folder."""
     greedy: bool = False
-    """Take the likeliest action instead of drawing one."""
+    """Take the greedy action instead of a sampled one."""
     any_episode: bool = False
-    """Film the first episode, cleared or not, instead of looking for one that clears."""
+    """Record the first episode, cleared or not."""
     overlay: bool = True
-    """Show the policy's probabilities and value beside the picture."""
+    """Show action probabilities and value beside the frame."""
     scale: int = 2
-    """Enlarge the picture so many times."""
+    """Magnification, 1 to 8."""
     seed: int = 0
-    """Of the episode."""
+    """Random seed."""
     dry_run: bool = False
-    """Print what would be filmed and do nothing."""
+    """Print what would be recorded and exit."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.scale <= 8:

@@ -17,17 +17,15 @@ class Config:
     """Write a self-contained HTML page about one run, or about several laid over each other."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
-    """Folders of runs, or their names below --runs-dir."""
+    """Names or folders of runs."""
     out: Path | None = None
-    """Page to write; by default `report.html` in the first run's folder. The charts go beside it as PNG
-    files.
-    """
+    """HTML page to write; charts go into a folder beside it."""
     runs_dir: Path = Path("runs")
-    """Where runs are, for a run given by its name."""
+    """Folder of all runs."""
     inline_video_mb: float = 4.0
-    """Videos up to this size are put into the page, larger ones are linked."""
+    """Maximum size of videos embedded in the page, in MB."""
     dry_run: bool = False
-    """Say what would be written and write nothing."""
+    """Print what would be written and exit."""
 
 
 def run(argv: list[str]) -> int:

@@ -27,21 +27,21 @@ class Config:
     """
 
     name: str = "sweep"
-    """The study's name, and the first part of its runs' names."""
+    """Name of the study; its runs' names start with it."""
     trials: int = 20
-    """Trials to add to the study."""
+    """Number of trials to add."""
     search: str = ""
-    """Settings to search, such as 'learning_rate,gamma'; by default all that can be."""
+    """Settings to search, comma-separated; by default all that can be."""
     runs_dir: Path = Path("runs")
-    """Where the trials' runs and the study are kept."""
+    """Folder of all runs."""
     prune_every: int = 20
-    """Updates between two looks at whether a trial is worth finishing."""
+    """Updates between pruning decisions."""
     seed: int = 0
-    """Of the draws."""
+    """Random seed of the search."""
     plots: bool = True
-    """Draw importance and parallel coordinates at the end."""
+    """Draw parameter importance and parallel coordinates at the end."""
     dry_run: bool = False
-    """Print what would be searched and do nothing."""
+    """Print what would be searched and exit."""
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.prune_every < 1:

@@ -24,19 +24,19 @@ class Config:
     """Follow a running or finished run in the browser: curves, the agent at play, the stage board, safe controls."""
 
     run: tyro.conf.Positional[str] = ""
-    """The run to show first; by default the one that wrote last."""
+    """Name or folder of the run to show first; by default the newest."""
     runs_dir: Path = Path("runs")
-    """Where runs are kept. Nothing outside of it can be read through the page."""
+    """Folder of all runs; nothing outside can be read."""
     host: str = "127.0.0.1"
-    """Address to listen on. Any but this machine's own needs --token."""
+    """Address to listen on; others than localhost need --token."""
     port: int = 8420
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on (0 = any free one)."""
     token: str = ""
-    """What viewers must bring (open /?token=... once). Or set WARPZONE_TOKEN."""
+    """Access token of viewers, opened as /?token=..."""
     open: bool = False
     """Open the page in the browser."""
     dry_run: bool = False
-    """Print the address and do nothing."""
+    """Print the address and exit."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

@@ -9,19 +9,19 @@ from warpzone.errors import ConfigError
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """How experience is gathered."""
+    """How rollouts are collected."""
 
     num_envs: int = 64
-    """Environments that run at once."""
+    """Number of environments."""
     rollout_steps: int = 32
-    """Decisions each environment makes between two updates."""
+    """Decisions per environment and update."""
     double_buffer: bool = False
-    """Split the environments into two halves: one half is emulated while the policy decides for the other."""
+    """Emulate one half of the environments while the policy acts for the other."""
     overlap_collect: bool = False
-    """Collect the next rollout in a thread while the learner learns from the last, one update behind."""
+    """Collect the next rollout while learning from the last, one update behind."""
 
     acting_graphs: bool = True
-    """On CUDA, replay the decision of a policy without memory as one CUDA graph."""
+    """Replay the decision of a feed-forward policy as a CUDA graph."""
 
     def __post_init__(self) -> None:
         for name in ("num_envs", "rollout_steps"):

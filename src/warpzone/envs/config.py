@@ -25,32 +25,31 @@ class ViewConfig:
     """What the agent sees and how often it acts."""
 
     frame_skip: int = 4
-    """Frames an action is held."""
+    """Frames each action is held."""
     frame_stack: int = 4
-    """Pictures in an observation."""
+    """Frames stacked in an observation."""
     size: tuple[int, int] = (84, 84)
-    """Height and width of a picture."""
+    """Height and width of a frame, in pixels."""
     observation: str = "gray"
-    """gray, red or rgb. In luma Mario is as bright as the sky; small pictures are better in red."""
+    """Colour channel: gray, red or rgb; small frames are clearest in red."""
     palette: str = "nes-py"
-    """The colours of pictures: nes-py, or measured, as a television shows them. The screen is always in nes-py's."""
+    """Colours of observations: nes-py, or measured from a television."""
     crop_hud: bool = False
-    """Cut the rows with score and time off."""
+    """Crop the rows that show score and time."""
     max_pool: bool = False
-    """Take the brighter of the last two frames, against sprites that flicker."""
+    """Take the maximum of the last two frames, against flicker."""
     sticky: float = 0.0
-    """Probability, frame by frame, that the buttons stay as they were."""
+    """Probability per frame that the previous buttons stay pressed."""
     noop_max: int = 0
-    """An episode begins after a random number of idle frames, at most this many."""
+    """Maximum idle frames before an episode starts, sampled uniformly."""
     action_type: str = "simple"
-    """right, simple, complex or extended."""
+    """Action set: right, simple, complex or extended."""
     ground: str = "reached"
-    """What counts as new ground: where the player gets to (reached), or only where he stands, swims or climbs
-    (stood), so that falling into a pit earns nothing. A warp zone never counts."""
+    """Progress counts where Mario has been (reached) or stood (stood)."""
     stall_limit: int = 0
-    """Cut an episode off after so many decisions without new ground; 0: never."""
+    """Truncate after N decisions without progress (0 = never)."""
     step_limit: int = 0
-    """Cut an episode off after so many decisions; 0: never."""
+    """Truncate after N decisions (0 = never)."""
 
     def __post_init__(self) -> None:
         checks = (
@@ -92,24 +91,24 @@ class ViewConfig:
 
 @dataclass(frozen=True)
 class StageConfig:
-    """Which stages are played, and on what."""
+    """Which stages are played: `random_stage` wins over `stages`, which wins over `world`, `stage` and `stage_span`."""
 
     world: int = 1
     """World, 1 to 8."""
     stage: int = 1
-    """Stage of the world, 1 to 4."""
+    """Stage of the world, 1 to 4; a name such as 1-2 sets --stages."""
     stages: str = ""
-    """Stages by name instead: 'all', a world such as '3', or '1-1,1-2'."""
+    """Stages by name: 'all', a world such as '3', or '1-1,1-2'."""
     random_stage: bool = False
-    """Draw each episode's stage from all 32."""
+    """Sample the stage of each episode from all 32."""
     stage_span: int = 1
-    """So many stages from the first on, in the order of the game."""
+    """Number of consecutive stages, starting with --world and --stage."""
     rom: str = ""
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     env_threads: int = 0
-    """Threads that emulate; 0 takes one for each core."""
+    """Emulation threads (0 = one per core)."""
     curriculum: Literal["fixed", "uniform", "progress"] = "uniform"
-    """How the next episode's stage is drawn: uniform, by learning progress, or fixed shares."""
+    """Stage sampling: uniform, by learning progress, or with fixed shares."""
 
     def names(self) -> list[str]:
         """The stages as names."""

@@ -21,30 +21,30 @@ TERMS = ("distance", "score", "flag", "death", "time", "maze")
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """What the agent is paid for. Every term is visible in `info["reward_terms"]`."""
+    """Terms of the reward, each visible in `info["reward_terms"]`."""
 
     reward_distance_weight: float = 1.0
-    """Pay per pixel of ground covered for the first time in the episode."""
+    """Reward per pixel of new ground in the episode."""
     reward_signed_distance: bool = False
-    """Pay signed movement dx instead of new ground, as gym-super-mario-bros does."""
+    """Reward signed movement instead of new ground, as gym-super-mario-bros does."""
     reward_distance_cap: float = 30.0
-    """Most pixels paid in one decision, so that a warp or a pipe is not a jackpot."""
+    """Maximum rewarded distance per decision, in pixels."""
     reward_score_weight: float = 0.0
-    """Pay per point of the game's score."""
+    """Reward per point of the game's score."""
     reward_flag: float = 50.0
-    """Paid once for the flag or the axe."""
+    """Reward for the flag or the axe."""
     reward_death: float = 50.0
-    """Taken once for dying."""
+    """Penalty for dying."""
     reward_time_weight: float = 0.0
-    """Taken per tick of the game's clock."""
+    """Penalty per tick of the game's clock."""
     reward_wrong_turn: float = 0.0
-    """Taken each time a maze sends the player back or counts a part of it as passed wrongly."""
+    """Penalty for each wrong turn in a maze."""
     reward_scale_start: float = 0.02
-    """All terms are multiplied by a scale, which begins here ..."""
+    """Initial scale of all reward terms."""
     reward_scale_final: float = 0.02
-    """... ends here ..."""
+    """Final scale of all reward terms."""
     reward_scale_anneal_steps: int = 0
-    """... after this many decisions of all environments together; 0 keeps the first."""
+    """Decisions from the initial to the final scale (0 = constant)."""
 
     def __post_init__(self) -> None:
         if self.reward_scale_anneal_steps < 0:

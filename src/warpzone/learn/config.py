@@ -39,84 +39,84 @@ class LearnConfig:
     """How a rollout becomes new weights."""
 
     algo: Algo = "ppo"
-    """Recipe: a3c (n-step, plain), impala (V-trace, plain), appo (V-trace, clipped) or ppo (GAE, clipped)."""
+    """Algorithm: a3c (n-step), impala (V-trace), appo (V-trace, clipped), ppo (GAE, clipped)."""
     targets: TargetName | None = None
-    """What values and actions are judged against; by default the recipe's."""
+    """Value and advantage targets; by default the algorithm's."""
     objective: ObjectiveName | None = None
-    """Plain policy gradient or PPO's clipped one; by default the recipe's."""
+    """Policy objective, plain or clipped (PPO); by default the algorithm's."""
     epochs: int | None = None
-    """Passes over each rollout; by default the recipe's."""
+    """Passes over each rollout; by default the algorithm's."""
     minibatches: int | None = None
-    """Gradient steps in each pass; by default the recipe's. `minibatch_size` takes precedence."""
+    """Gradient steps per pass, unless --minibatch-size is set; by default the algorithm's."""
     minibatch_size: int = 0
-    """Decisions in each gradient step; 0 divides the rollout into `minibatches`."""
+    """Decisions per gradient step (0 = rollout divided by --minibatches)."""
     grad_accum: int = 1
-    """Slices in which each minibatch is computed: the same step in less memory."""
+    """Slices per minibatch: the same gradient step with less memory."""
 
     gamma: float = 0.9
-    """Discount per decision: 0.9 looks ten decisions ahead, 0.97 thirty. Trees and lifts want the longer look."""
+    """Discount per decision; the horizon is 1 / (1 - gamma) decisions."""
     gamma_start: float = 0.0
-    """Discount at the start, rising to `gamma` in effective horizon; 0 keeps `gamma` throughout."""
+    """Initial discount, annealed to --gamma by effective horizon (0 = constant)."""
     gamma_anneal_steps: int = 2_000_000
-    """Decisions over which the discount rises from `gamma_start`."""
+    """Decisions from --gamma-start to --gamma."""
     gae_lambda: float | None = None
-    """Trade of bias (0) against variance (1) in GAE and V-trace; by default the recipe's."""
+    """Lambda of GAE and V-trace, 0 to 1; by default the algorithm's."""
     nstep: int = 0
-    """Rewards in an n-step return; 0 takes all of the rollout."""
+    """Rewards in an n-step return (0 = the whole rollout)."""
     rho_clip: float = 1.0
-    """V-trace: largest weight of a step that older weights chose."""
+    """V-trace: maximum importance weight of the TD error."""
     c_clip: float = 1.0
-    """V-trace: largest weight with which later steps are passed back."""
+    """V-trace: maximum importance weight of the trace."""
 
     learning_rate: float = 5e-4
-    """Adam's step size at the start."""
+    """Initial learning rate of Adam."""
     lr_schedule: ScheduleName = "linear"
-    """How the learning rate goes from `learning_rate` to `lr_final_fraction` of it."""
+    """Learning rate schedule."""
     lr_final_fraction: float = 0.1
-    """The learning rate at the end, as a fraction of that at the start."""
+    """Final learning rate as a fraction of the initial one."""
     warmup_updates: int = 0
-    """Updates over which the learning rate rises to `learning_rate`."""
+    """Updates of linear learning rate warm-up."""
     anneal_updates: int = 0
-    """Updates over which learning rate, entropy and teachers are annealed; 0 takes the length of the run."""
+    """Updates over which schedules anneal (0 = length of the run)."""
     adam_eps: float = 1e-5
-    """Added to Adam's denominator."""
+    """Epsilon of Adam."""
     max_grad_norm: float = 0.5
-    """Gradients longer than this are shortened to it; 0 leaves them."""
+    """Maximum gradient norm; longer gradients are clipped (0 = no limit)."""
 
     entropy_coef: float = 0.01
-    """Weight of the entropy bonus at the start."""
+    """Initial entropy coefficient."""
     entropy_final: float = 0.0005
-    """Weight of the entropy bonus at the end; linear in between."""
+    """Final entropy coefficient."""
     value_coef: float = 0.5
-    """Weight of the value loss."""
+    """Value loss coefficient."""
     teacher_coef: float = 20.0
-    """With `--teachers`: weight of how far the policy is from theirs, at the start."""
+    """Initial distillation coefficient (with --teachers)."""
     teacher_final: float = 1.0
-    """With `--teachers`: that weight at the end; linear in between."""
+    """Final distillation coefficient (with --teachers)."""
     teacher_temperature: float = 0.5
-    """With `--teachers`: below 1 their likelier actions become likelier still, above 1 less so."""
+    """Softmax temperature of teachers; below 1 sharpens their policies."""
     clip: float = 0.2
-    """Clipped objective: how far a probability may move, as a ratio."""
+    """PPO clip range of the probability ratio."""
     value_clip: float = 0.0
-    """How far a value may move within an update; 0 is no limit."""
+    """Clip range of the value update (0 = no limit)."""
     target_kl: float = 0.03
-    """Passes stop once the policy has moved this far since the start of the update; 0 never stops."""
+    """Stop the passes of an update at this KL divergence (0 = never)."""
 
     normalise_rewards: bool = True
-    """Divide rewards by the running standard deviation of the discounted return."""
+    """Divide rewards by the running deviation of the discounted return."""
     normalise_advantages: AdvantageScale | None = None
-    """Bring advantages to mean 0 and deviation 1, over all or within each stage; by default the recipe's."""
+    """Normalise advantages over all stages or per stage; by default the algorithm's."""
     normalise_values: bool = False
-    """Keep each stage's value targets at mean 0 and deviation 1 (PopArt)."""
+    """Normalise value targets per stage (PopArt)."""
 
     amp: bool = True
-    """Run the encoder in lower precision on CUDA; a CPU always computes in float32."""
+    """Use mixed precision on CUDA."""
     amp_dtype: Literal["bfloat16", "float16"] = "bfloat16"
-    """The lower precision."""
+    """Lower precision of --amp."""
     compile: bool = False
     """Compile the encoder with torch.compile on CUDA."""
     cuda_graphs: bool = True
-    """Replay the gradient step of a policy without memory as one CUDA graph."""
+    """Replay the gradient step of a feed-forward policy as a CUDA graph."""
 
     def __post_init__(self) -> None:
         if self.algo not in RECIPES:

@@ -26,38 +26,38 @@ QUANTILES = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """Learning again from the past steps that surprised most."""
+    """Prioritised experience replay."""
 
     per: bool = False
-    """Keep rollouts in a prioritised replay and learn from it too."""
+    """Learn from a prioritised replay as well."""
     per_capacity: int = 131072
-    """Decisions to keep; fewer if the memory there is does not hold them."""
+    """Maximum decisions in the replay; fewer if memory is short."""
     per_memory_fraction: float = 0.5
-    """Largest share of the free memory that the replay may take."""
+    """Maximum share of free memory for the replay, 0 to 1."""
     per_sample_interval: int = 1
-    """Sample on every Nth update; every update is stored."""
+    """Sample every Nth update; every update is stored."""
     per_batch_size: int = 256
-    """Decisions in each replayed gradient step."""
+    """Decisions per replayed gradient step."""
     per_batches: int = 1
-    """Replayed gradient steps in each update that samples."""
+    """Replayed gradient steps per update that samples."""
     per_alpha: float = 0.6
-    """How much priorities matter: 0 draws uniformly, 1 in full proportion."""
+    """PER alpha: 0 samples uniformly, 1 in proportion to priorities."""
     per_beta: float = 0.4
-    """How much importance weights undo that at the start: 1 is entirely."""
+    """Initial PER beta (importance correction, 0 to 1)."""
     per_beta_final: float = 1.0
-    """The same at the end."""
+    """Final PER beta."""
     per_beta_updates: int = 1000
-    """Updates from the one to the other."""
+    """Updates from the initial to the final PER beta."""
     per_policy_coef: float = 0.5
-    """Weight of the replayed policy loss."""
+    """Coefficient of the replayed policy loss."""
     per_value_coef: float = 0.5
-    """Weight of the replayed value loss."""
+    """Coefficient of the replayed value loss."""
     per_gpu_sample: bool = False
-    """Keep the replay on the learner's device and sample there."""
+    """Keep and sample the replay on the learner's device."""
     per_prefetch: bool = True
-    """Draw the next batches in a thread while the next rollout is collected."""
+    """Sample the next batches in a thread during collection."""
     per_checkpoint: bool = False
-    """Save the replay with each checkpoint: large, but a resumed run then goes on exactly."""
+    """Save the replay in checkpoints, for an exact resume."""
 
     def __post_init__(self) -> None:
         counts = ("per_capacity", "per_sample_interval", "per_batch_size", "per_batches", "per_beta_updates")

@@ -33,28 +33,28 @@ def scheduled(
 
 @dataclass(frozen=True)
 class AdaptiveConfig:
-    """Entropy and learning rate that follow progress: a plateau asks for exploration, a rise for focus."""
+    """Entropy coefficient and learning rate that adapt to recent progress."""
 
     adaptive_entropy: bool = False
-    """Raise the entropy coefficient while progress stagnates, lower it while progress is good."""
+    """Raise the entropy coefficient while progress stagnates, lower it otherwise."""
     adaptive_lr: bool = False
-    """Lower the learning rate while progress falls, let it recover while progress is good."""
+    """Lower the learning rate while progress falls."""
     adaptive_window: int = 50
-    """Updates in each of the two windows that are compared."""
+    """Updates in each of the two windows compared."""
     adaptive_threshold: float = 0.02
-    """Relative change between the windows below which progress counts as stagnating."""
+    """Relative change between windows below which progress stagnates."""
     adaptive_cooldown: int = 50
-    """Updates to wait after a change, so that its effect is seen before the next."""
+    """Minimum updates between two changes."""
     adaptive_factor: float = 1.25
-    """How much one change multiplies or divides by."""
+    """Factor of each change."""
     adaptive_entropy_min: float = 0.25
-    """Smallest multiple of the scheduled entropy coefficient."""
+    """Minimum multiple of the scheduled entropy coefficient."""
     adaptive_entropy_max: float = 4.0
-    """Largest multiple of the scheduled entropy coefficient."""
+    """Maximum multiple of the scheduled entropy coefficient."""
     adaptive_lr_min: float = 0.1
-    """Smallest multiple of the scheduled learning rate."""
+    """Minimum multiple of the scheduled learning rate."""
     adaptive_lr_max: float = 1.0
-    """Largest multiple of the scheduled learning rate."""
+    """Maximum multiple of the scheduled learning rate."""
 
     def __post_init__(self) -> None:
         if self.adaptive_window < 1 or self.adaptive_cooldown < 0:

@@ -13,30 +13,30 @@ RecurrentType = Literal["none", "gru", "lstm", "transformer"]
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What the policy looks like: encoder, memory, heads."""
+    """The network: encoder, memory, heads."""
 
     encoder: EncoderName = "nature"
-    """tiny and small suit CPUs and small pictures, nature and strided GPUs; impala is for quality."""
+    """Encoder: tiny or small for CPUs, nature, strided or impala for GPUs."""
     hidden: int = 0
-    """Features the encoder gives; 0 takes the encoder's own default (128 to 512)."""
+    """Features of the encoder (0 = its default, 128 to 512)."""
     width: float = 1.0
-    """Multiplies the channels of the residual encoders (impala, strided)."""
+    """Channel multiplier of the residual encoders (impala, strided)."""
     global_pool: bool = False
-    """Average each channel of a residual encoder over the picture instead of flattening it."""
+    """Average-pool the channels of a residual encoder instead of flattening."""
     recurrent_type: RecurrentType = "none"
-    """Memory between the encoder and the heads."""
+    """Memory between encoder and heads."""
     memory_size: int = 0
-    """Features of the memory; 0 takes as many as the encoder gives."""
+    """Features of the memory (0 = as many as the encoder)."""
     memory_length: int = 32
-    """Past steps a transformer sees; older ones are dropped. A GRU or LSTM has no such bound."""
+    """Steps a transformer remembers; older ones are dropped."""
     transformer_layers: int = 1
     """Attention blocks of the transformer."""
     transformer_heads: int = 4
     """Attention heads; must divide the memory's features."""
     extra_dim: int = 0
-    """Numbers given beside the picture (loop counters, stage), joined to its features before the memory."""
+    """Numbers beside the frame, joined to the encoder's features."""
     channels_last: bool = True
-    """Keep pictures and convolutions with the channels innermost, the layout that is fast on both devices."""
+    """Use the channels-last memory layout."""
 
     def __post_init__(self) -> None:
         positive = ("width", "memory_length", "transformer_layers", "transformer_heads")

@@ -35,53 +35,51 @@ class RunConfig:
     """The run itself: where it is kept and when it ends."""
 
     run_name: str = "mario"
-    """Folder below `runs_dir`. A run that exists is resumed, with its own settings where no flag says otherwise."""
+    """Name of the run and its folder; a run that exists is resumed."""
     runs_dir: str = "runs"
-    """Where runs are kept."""
+    """Folder of all runs."""
     fresh: bool = False
-    """Start over beside a run of the same name instead of resuming it."""
+    """Start a new run beside one of the same name."""
     resume: str = ""
-    """What to go on from: `latest` of this run, else of the furthest run with this network and view; a checkpoint
-    file; or another run's name. `search` is `latest`, but begins anew where nothing is found."""
+    """Checkpoint to resume: latest, search, a file or a run's name."""
     begin_with: str = ""
-    """Weights a new run begins with instead of random ones: an agent's file, a checkpoint or a run's best."""
+    """Initial weights: an agent's file, a checkpoint or a run's name."""
     teachers: str = ""
-    """Agents to follow on the stages that they clear: a folder of runs, or of agents' files. The policy plays, they
-    say what they would do, and it learns from both."""
+    """Folder of runs or agent files to distil from (kickstarting)."""
     teacher_rate: float = 0.5
-    """An agent that clears a stage less often than that does not teach it."""
+    """Minimum clear rate of a teacher on a stage, 0 to 1."""
     preset: Preset = "auto"
-    """Defaults for this machine: cpu (small pictures, tiny network) or gpu; auto looks for CUDA."""
+    """Defaults for a machine: cpu, gpu, or auto (gpu if CUDA is available)."""
     device: str = "auto"
-    """auto, cpu, cuda or cuda:N."""
+    """Device: auto, cpu, cuda or cuda:N."""
     learner: Literal["auto", "torch", "native"] = "auto"
-    """Who does the arithmetic: torch, or the native kernels for small networks on a CPU."""
+    """Learner: torch, or native kernels for small networks on a CPU."""
     seed: int = 0
-    """Of everything random."""
+    """Random seed."""
     deterministic: bool = False
-    """Same seed, same bits on a CPU; forbids whatever depends on timing."""
+    """Give the same bits for the same seed on a CPU."""
     total_updates: int = 0
-    """Stop after so many updates; 0: no limit."""
+    """Maximum updates of the whole run (0 = unlimited)."""
     total_steps: int = 0
-    """Stop after so many decisions of all environments together; 0: no limit."""
+    """Maximum decisions of the whole run, all environments together (0 = unlimited)."""
     time_limit: float = 0.0
-    """Stop after so many minutes of training; 0: no limit."""
+    """Training time of the whole run, in minutes, earlier sessions included (0 = unlimited)."""
     until_clear_rate: float = 0.0
-    """Stop when fresh sampled episodes of every stage clear at this rate; 0: never."""
+    """Stop once fresh episodes of every stage clear at this rate (0 = never)."""
     eval_episodes: int = 256
-    """Fresh episodes for each stage in that evaluation."""
+    """Fresh episodes per stage to confirm the clear rate."""
     log_interval: int = 5
-    """Updates between two records of the metrics."""
+    """Updates between metrics records."""
     torch_threads: int = 0
-    """Threads torch computes with on the CPU; 0 decides: all cores, or one where a GPU does the work."""
+    """CPU threads of torch (0 = all cores; one with a GPU)."""
     checkpoint_envs: bool = True
-    """Save the consoles themselves unless they are large, so that a resumed run goes on in mid-episode."""
+    """Save the environments in checkpoints, for a resume in mid-episode."""
     record_video: bool = True
-    """Record an episode of the best policy at the end."""
+    """Record a video of the best policy at the end."""
     video_interval: int = 0
-    """Record an episode every so many updates; 0: only at the end."""
+    """Record a video every N updates (0 = only at the end)."""
     dry_run: bool = False
-    """Print the resolved configuration and do nothing."""
+    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         for name in ("total_updates", "total_steps", "time_limit", "torch_threads", "video_interval"):
@@ -101,16 +99,16 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class ScriptConfig:
-    """A piece of fixed play before training, which shows that buttons, progress and rewards work together."""
+    """Scripted play before training, to check that buttons, progress and rewards work together."""
 
     scripted_sequence: str = ""
-    """Buttons and frames to play, such as 'START:8,RIGHT+B:180'."""
+    """Buttons and frames to play before training, such as 'START:8,RIGHT+B:180'."""
     scripted_forward_frames: int = 0
-    """So many frames of walking forward, after the sequence if there is one."""
+    """Frames to walk forward after the scripted sequence."""
     probe_forward_actions: bool = False
-    """Try every action and report which one goes furthest."""
+    """Try every action and report which goes furthest."""
     forward_action_id: int | None = None
-    """Number of the action that walks forward; by default the one the probe finds, or running right."""
+    """Index of the action that walks forward; by default probed or running right."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.scripted_forward_frames <= MAX_FRAMES:
@@ -125,26 +123,26 @@ class ScriptConfig:
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """What is recorded of the run while it happens."""
+    """Logging and monitoring."""
 
     enable_tensorboard: bool = True
-    """Write TensorBoard curves below the run's folder."""
+    """Write TensorBoard events to the run's folder."""
     wandb_project: str = ""
-    """Log to this Weights & Biases project as well."""
+    """Weights & Biases project to log to."""
     heartbeat_path: str = ""
-    """Where signs of life go; by default heartbeat.jsonl in the run's folder."""
+    """Heartbeat file; by default heartbeat.jsonl in the run's folder."""
     heartbeat_timeout: float = 300.0
-    """Seconds without one after which all stacks are dumped; 0: never."""
+    """Dump all stacks after N seconds without a heartbeat (0 = never)."""
     on_stall: Literal["warn", "stop"] = "warn"
-    """What to do then: only say so, or stop with a saved checkpoint."""
+    """Reaction to a missing heartbeat: warn, or stop with a checkpoint."""
     slow_step_trace_threshold: float = 0.0
-    """A step slower than so many seconds is slow; several in a window dump all stacks. 0: off."""
+    """Dump all stacks when several steps take N seconds (0 = never)."""
     slow_step_trace_window: float = 60.0
-    """Seconds of that window."""
+    """Window for counting slow steps, in seconds."""
     monitor_interval: float = 5.0
-    """Seconds between two looks at processor, memory and GPU."""
+    """Seconds between samples of CPU, memory and GPU."""
     profile: bool = False
-    """Profile a few updates: a torch trace and a table of where the time goes."""
+    """Profile a few updates with torch's profiler."""
     plain: bool = False
     """Print lines instead of the live display."""
 
@@ -159,7 +157,7 @@ class WatchConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run, room by room."""
+    """All settings of a training run."""
 
     run: RunConfig = field(default_factory=RunConfig)
     stage: StageConfig = field(default_factory=StageConfig)

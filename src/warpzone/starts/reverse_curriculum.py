@@ -37,15 +37,14 @@ REACH_RATE, FURTHER = 0.01, 1.02
 
 @dataclass(frozen=True)
 class TrailConfig:
-    """Episodes that begin along a known way through their stage."""
+    """The reverse curriculum: episodes that start along a known trail, near the end first."""
 
     trails: str = ""
-    """Folder of trails that `warpzone explore` found; stages without one begin at their start. Empty: none."""
+    """Folder of trails from `warpzone explore`, for the reverse curriculum."""
     trail_share: float = 0.9
-    """Share of the episodes that begin on the trail; it shrinks as the stage is cleared from its true start."""
+    """Initial share of episodes that start on a trail, 0 to 1."""
     trail_patience: int = 500_000
-    """Decisions in a row, in episodes from a stage's true start that neither cleared it nor came further on average,
-    before its trail is used; 0: from the beginning."""
+    """Decisions without progress on a stage before its trail is used."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.trail_share <= 1:

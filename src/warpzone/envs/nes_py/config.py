@@ -19,42 +19,42 @@ class BackendError(Error):
 
 @dataclass(frozen=True)
 class BackendConfig:
-    """On what the environments run, and how patient to be with it."""
+    """The emulator behind the environments, and how long to wait for it."""
 
     backend: Literal["native", "nes-py"] = "native"
-    """native (our engine) or nes-py (gym-super-mario-bros, some hundred times slower)."""
+    """Emulator: native, or nes-py (over a hundred times slower)."""
     async_env: bool = False
-    """nes-py: one worker process for each environment instead of all in this one."""
+    """nes-py: run each environment in a worker process."""
     force_sync: bool = False
-    """nes-py: never start workers, whatever else is said."""
+    """nes-py: never start workers."""
     env_start_method: Literal["auto", "fork", "forkserver", "spawn"] = "auto"
-    """How workers are started; auto: forkserver on Linux, spawn elsewhere."""
+    """Start method of workers; auto is forkserver on Linux, else spawn."""
     env_shared_memory: bool = True
-    """Pictures of workers come through shared memory, not through their pipes."""
+    """Pass the workers' observations through shared memory."""
     parent_prewarm: bool = False
-    """Make and close one environment here before the first worker: what can't work fails at once."""
+    """Make and close one environment before starting workers."""
     parent_prewarm_all: bool = False
-    """The same for every stage of the run."""
+    """Make and close one environment per stage before starting workers."""
     worker_start_delay: float = 0.0
-    """Seconds between the starts of two workers."""
+    """Delay between worker starts, in seconds."""
     env_reset_timeout: float = 0.0
-    """Seconds each worker has to start and to reset; 0: the larger of 180 and 60 for each environment."""
+    """Timeout of worker start and reset, in seconds (0 = max(180, 60 per environment))."""
     env_step_timeout: float = 60.0
-    """Seconds a worker has for one decision before it counts as stuck."""
+    """Timeout of one worker step, in seconds."""
     env_retries: int = 2
-    """How often a worker that failed, died or got stuck is replaced before workers are given up."""
+    """Maximum replacements of a failed worker before falling back to sync."""
     strict_env: bool = False
-    """Stop when workers fail for good instead of going on in this process."""
+    """Stop instead of falling back to sync when workers keep failing."""
     env_diagnostics_dir: str = ""
-    """Where workers log the stages of their start; by default a new folder below the temporary one."""
+    """Folder of the workers' start logs; by default a temporary one."""
     enable_ram_x_parse: bool = True
     """Read the x position from RAM where a backend gives none."""
     ram_x_high_addr: str = "0x006D"
-    """Address of its high byte, in hexadecimal or decimal."""
+    """RAM address of the x position's high byte."""
     ram_x_low_addr: str = "0x0086"
-    """Address of its low byte."""
+    """RAM address of the x position's low byte."""
     ram_x_failure_limit: int = 50
-    """Failures to read it after which the fallback is switched off with one warning."""
+    """Failed reads of the x position before the fallback is disabled."""
 
     def __post_init__(self) -> None:
         if self.backend not in ("native", "nes-py"):
