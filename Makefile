@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup train test lint format bench compat sanitize native-test docs bundle clean help
+.PHONY: setup test-setup train test lint format bench compat sanitize native-test docs bundle clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -35,7 +35,10 @@ format: setup ## rewrite files in the project's format
 	$(BIN)/ruff format src tests bench
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-test: setup lint ## all checks
+test-setup: setup ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
+	@sh tests/system_packages.sh
+
+test: test-setup lint ## all checks
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: setup ## benchmarks that print ratios

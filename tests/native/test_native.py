@@ -14,7 +14,15 @@ from warpzone.engine.rom import rom_path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "native-tests"
-PROGRAMS = {"cpu": [], "console": ["15", "1", "120"], "fuzz": []}
+ROM = "{rom}"
+"""Stands for the path of the ROM."""
+PROGRAMS = {
+    "cpu": [],
+    "console": ["15", "1", "120"],
+    "fuzz": [],
+    "jit_equivalence": [ROM, "60", "2000"],
+    "jit_sharing": [],
+}
 
 
 def build(folder: Path, targets: list[str], *options: str) -> None:
@@ -50,7 +58,8 @@ def programs() -> Path:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_native_program(programs: Path, name: str) -> None:
-    assert run([str(programs / name), *PROGRAMS[name]], WARPZONE_FUZZ_SECONDS="2")
+    arguments = [str(rom_path()) if word == ROM else word for word in PROGRAMS[name]]
+    assert run([str(programs / name), *arguments], WARPZONE_FUZZ_SECONDS="2")
 
 
 @pytest.mark.slow
