@@ -161,6 +161,13 @@ def test_best_is_preferred_for_evaluation(tmp_path: Path) -> None:
     assert best_checkpoint(tmp_path).stem == "best"
 
 
+def test_a_setting_of_the_network_that_one_side_does_not_have_counts_as_off(tmp_path: Path) -> None:
+    source = ResumeSource(tmp_path, CheckpointMeta(architecture={"hidden": 8, "extra_dim": 0}), "search")
+    check_fits(source, architecture={"hidden": 8, "dropout": 0.0}, rom_sha256=None)
+    with pytest.raises(CheckpointError, match="dropout is None there"):
+        check_fits(source, architecture={"hidden": 8, "dropout": 0.5}, rom_sha256=None)
+
+
 def test_another_architecture_or_rom_is_refused_in_one_sentence(tmp_path: Path) -> None:
     meta = CheckpointMeta(architecture={"memory": "gru", "sizes": [1, 2]}, rom_sha256="a" * 64)
     source = ResumeSource(tmp_path / "latest.pt", meta, "latest")

@@ -463,7 +463,6 @@ def test_what_the_net_cannot_do_is_said_at_once():
     for config, reason in [
         (replace(TINY, encoder="impala"), "encoders"),
         (replace(TINY, recurrent_type="gru"), "memory"),
-        (replace(TINY, extra_dim=3), "extra"),
     ]:
         with pytest.raises(ConfigError, match=reason):
             NativePolicy(config, SHAPE, 7)

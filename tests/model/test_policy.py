@@ -152,15 +152,6 @@ def test_training_mode_changes_nothing(recurrent_type: str) -> None:
     assert torch.equal(training, acting)
 
 
-def test_extra_numbers_reach_the_memory() -> None:
-    policy = make_policy("gru", extra_dim=3)
-    obs, starts = pictures(4, 2), torch.zeros(4, 2, dtype=torch.bool)
-    extra = torch.zeros(4, 2, 3)
-    plain, _ = policy.unroll(obs, policy.initial_state(2), starts, extra=extra)
-    told, _ = policy.unroll(obs, policy.initial_state(2), starts, extra=extra + 1)
-    assert not torch.allclose(plain, told)
-
-
 def test_each_stage_has_its_own_value_head() -> None:
     policy = build_policy(ModelConfig(encoder="tiny"), (2, 12, 14), num_actions=5, num_value_heads=3)
     obs = pictures(1, 1)[0].expand(3, -1, -1, -1)

@@ -111,7 +111,12 @@ def contains(config: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha256: str | None) -> None:
     """Refuse a checkpoint of another model or cartridge, in one sentence."""
     theirs = source.meta.architecture
-    differing = sorted(k for k in {*theirs, *architecture} if theirs.get(k) != _as_json(architecture.get(k)))
+    # Settings come and go: one that a side does not have is off there.
+    differing = sorted(
+        k
+        for k in {*theirs, *architecture}
+        if (theirs.get(k) or None) != (_as_json(architecture.get(k)) or None)
+    )
     if theirs and differing:
         shown = ", ".join(
             f"{k} is {theirs.get(k)!r} there and {_as_json(architecture.get(k))!r} here"

@@ -86,7 +86,7 @@ def samplers(capacity: int, seed: int) -> dict[str, tuple[Priorities, torch.devi
 def filled_replay(config: BenchReplayConfig, device: torch.device, *, on_device: bool) -> PrioritisedReplay:
     """A full replay of random pictures."""
     num_envs, steps = 64, 32
-    rollout = allocate_rollout(steps, num_envs, (1, *config.size), STACK, (), 0, device)
+    rollout = allocate_rollout(steps, num_envs, (1, *config.size), STACK, device=device)
     rollout.frames.random_(0, 256)
     settings = ReplayConfig(
         per=True, per_capacity=max(config.capacity, steps * num_envs), per_batch_size=config.batch_size,

@@ -30,7 +30,6 @@ class Collector:
         *,
         steps: int,
         stack: int = 4,
-        extra_dim: int = 0,
         device: torch.device | str = "cpu",
         seed: int = 0,
         listeners: Listeners | None = None,
@@ -40,7 +39,6 @@ class Collector:
         self.snapshot = snapshot
         self.steps = steps
         self.stack = stack
-        self.extra_dim = extra_dim
         self.device = torch.device(device)
         self.seed = seed
         self.listeners = listeners or Listeners()
@@ -65,7 +63,6 @@ class Collector:
                 self.actor,
                 self.stack,
                 self.steps,
-                self.extra_dim,
                 self.device,
                 self.seed + index,
                 self.listeners,
@@ -79,7 +76,6 @@ class Collector:
                 self.lanes[0].frame_shape,
                 self.stack,
                 state0,
-                self.extra_dim,
                 self.device,
             )
             for _ in range(2)

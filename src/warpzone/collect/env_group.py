@@ -41,7 +41,6 @@ class EnvGroup:
         actor: Actor,
         stack: int,
         steps: int,
-        extra_dim: int,
         device: torch.device,
         seed: int,
         listeners: Listeners,
@@ -51,7 +50,6 @@ class EnvGroup:
         self.actor = actor
         self.columns = slice(first_column, first_column + n)
         self.stack = stack
-        self.extra_dim = extra_dim
         self.device = device
         self.listeners = listeners
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -63,7 +61,6 @@ class EnvGroup:
         # Staging memory; pinned, so that copies to a GPU run beside its work.
         self.age = self._host(steps + 1, n, dtype=torch.int64)
         self.stage = self._host(steps + 1, n, dtype=torch.int64)
-        self.extra = self._host(steps + 1, n, extra_dim, dtype=torch.float32)
         self.rewards = self._host(steps, n, dtype=torch.float32)
         self.terminated = self._host(steps, n, dtype=torch.bool)
         self.truncated = self._host(steps, n, dtype=torch.bool)
@@ -80,7 +77,7 @@ class EnvGroup:
             whole[columns] = mine
         rollout.version[:, columns] = version
         rollout.truncation_value[:, columns] = 0
-        for kept in (self.age, self.stage, self.extra):
+        for kept in (self.age, self.stage):
             kept[0] = kept[-1]
         self._upload_context(0)
 
@@ -148,7 +145,6 @@ class EnvGroup:
             "state": list(self.state),
             "age": self.age[-1],
             "stage": self.stage[-1],
-            "extra": self.extra[-1],
             "episodes": self.episodes.state_dict(),
         }
 
@@ -156,7 +152,7 @@ class EnvGroup:
         restore_stream(self.generator, saved["generator"])
         self.recent.copy_(saved["recent"])
         self.state = tuple(part.to(self.device) for part in saved["state"])
-        for kept, value in ((self.age, "age"), (self.stage, "stage"), (self.extra, "extra")):
+        for kept, value in ((self.age, "age"), (self.stage, "stage")):
             kept[-1] = saved[value]
         self.episodes.load_state_dict(saved["episodes"])
 
@@ -167,7 +163,6 @@ class EnvGroup:
             self.state,
             rollout.age[t, columns] == 0,
             stage=rollout.stage_ahead[t, columns],
-            extra=rollout.extra_ahead[t, columns] if self.extra_dim else None,
         )
 
     def _value_truncated(self, t: int, cut: NDArray[np.int64], info: Info) -> None:
@@ -185,26 +180,16 @@ class EnvGroup:
             tuple(part[rows] for part in self.state),
             torch.zeros_like(rows, dtype=torch.bool),
             stage=rollout.stage_ahead[t, envs],
-            extra=self._final_extra(t, cut, info) if self.extra_dim else None,
         )
         rollout.truncation_value[t, envs] = values
 
-    def _final_extra(self, t: int, cut: NDArray[np.int64], info: Info) -> Tensor:
-        final = info.get("final_info", {})
-        extra = final["extra"][cut] if "extra" in final else self.extra[t].numpy()[cut]
-        return torch.as_tensor(extra, dtype=torch.float32, device=self.device)
-
     def _keep(self, t: int, info: Info) -> None:
         self.stage[t] = torch.as_tensor(info["stage_index"])
-        if self.extra_dim:
-            self.extra[t] = torch.as_tensor(info["extra"])
 
     def _upload_context(self, t: int) -> None:
         rollout, columns = self.rollout, self.columns
         rollout.age[t, columns].copy_(self.age[t], non_blocking=True)
         rollout.stage_ahead[t, columns].copy_(self.stage[t], non_blocking=True)
-        if self.extra_dim:
-            rollout.extra_ahead[t, columns].copy_(self.extra[t], non_blocking=True)
 
     def _host(self, *shape: int, dtype: torch.dtype) -> Tensor:
         return torch.zeros(*shape, dtype=dtype, pin_memory=self.device.type == "cuda")

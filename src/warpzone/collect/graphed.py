@@ -19,7 +19,6 @@ class Recording:
     graph: torch.cuda.CUDAGraph
     obs: Tensor
     stage: Tensor
-    extra: Tensor | None
     logits: Tensor
     values: Tensor
 
@@ -48,31 +47,27 @@ class GraphedActor:
         starts: Tensor,
         *,
         stage: Tensor | None = None,
-        extra: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, State]:
         if len(obs) not in self.sizes or stage is None:
-            return self.policy.act(obs, state, starts, stage=stage, extra=extra)
+            return self.policy.act(obs, state, starts, stage=stage)
         recording = self.recordings.get(len(obs))
         if recording is None:
-            recording = self.recordings[len(obs)] = self._record(obs, stage, extra)
+            recording = self.recordings[len(obs)] = self._record(obs, stage)
         recording.obs.copy_(obs)
         recording.stage.copy_(stage)
-        if recording.extra is not None and extra is not None:
-            recording.extra.copy_(extra)
         recording.graph.replay()
         return recording.logits, recording.values, state
 
-    def _record(self, obs: Tensor, stage: Tensor, extra: Tensor | None) -> Recording:
+    def _record(self, obs: Tensor, stage: Tensor) -> Recording:
         obs, stage = obs.clone(), stage.clone()
-        extra = None if extra is None else extra.clone()
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             # Libraries choose algorithms and allocate workspaces on first use, which must not be recorded.
             for _ in range(3):
-                self.policy.act(obs, stage=stage, extra=extra)
+                self.policy.act(obs, stage=stage)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            logits, values, _ = self.policy.act(obs, stage=stage, extra=extra)
-        return Recording(graph, obs, stage, extra, logits, values)
+            logits, values, _ = self.policy.act(obs, stage=stage)
+        return Recording(graph, obs, stage, logits, values)

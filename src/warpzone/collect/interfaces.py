@@ -50,7 +50,6 @@ class Actor(Protocol):
         starts: Tensor,
         *,
         stage: Tensor | None = None,
-        extra: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, State]: ...
 
     def install(self, snapshot: Snapshot) -> None: ...

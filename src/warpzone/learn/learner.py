@@ -187,13 +187,11 @@ class Learner:
         logits, values = [], []
         steps, envs = rollout.steps + 1, torch.arange(rollout.num_envs, device=self.device)
         for part in envs.split(max(1, EVALUATION_SIZE // steps)):  # type: ignore[no-untyped-call]
-            has_extra = rollout.extra_ahead.shape[-1] > 0
             part_logits, part_values = self.policy.unroll(
                 rollout.sequences(part, steps),
                 tuple(memory.index_select(0, part) for memory in rollout.state0),
                 (rollout.age == 0).index_select(1, part),
                 stage=rollout.stage_ahead.index_select(1, part),
-                extra=rollout.extra_ahead.index_select(1, part) if has_extra else None,
             )
             logits.append(part_logits[:-1])
             values.append(part_values)

@@ -20,7 +20,6 @@ class Batch(NamedTuple):
     """[4, ...]: old log-probabilities, advantages, returns, old values."""
     integers: Tensor
     """[2, ...]: actions, stages."""
-    extra: Tensor | None = None
     starts: Tensor | None = None
     state: State = ()
     weight: Tensor | None = None
@@ -39,7 +38,6 @@ class Samples:
         self.floats = torch.stack([old_logp, advantages, returns, old_values])
         self.integers = torch.stack([rollout.actions, rollout.stage])
         self.teacher: Tensor | None = None
-        self.has_extra = rollout.extra_ahead.shape[-1] > 0
         steps = torch.arange(rollout.steps, device=rollout.device).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs, device=rollout.device).repeat(rollout.steps)
         self.picture_index = rollout.picture_index(steps, envs)
@@ -55,17 +53,12 @@ class Samples:
         integers = torch.index_select(
             self.integers.flatten(1), 1, index, out=None if out is None else out.integers
         )
-        extra = None
-        if self.has_extra:
-            extra = torch.index_select(
-                rollout.extra_ahead.flatten(0, 1), 0, index, out=None if out is None else out.extra
-            )
         teacher = None
         if self.teacher is not None:
             teacher = torch.index_select(
                 self.teacher.flatten(0, 1), 0, index, out=None if out is None else out.teacher
             )
-        return Batch(pictures, floats, integers, extra, teacher=teacher)
+        return Batch(pictures, floats, integers, teacher=teacher)
 
     def sequences(self, envs: Tensor) -> Batch:
         """The whole rollouts of some environments, with the memory each began with."""
@@ -74,7 +67,6 @@ class Samples:
             obs=rollout.sequences(envs),
             floats=self.floats.index_select(2, envs),
             integers=self.integers.index_select(2, envs),
-            extra=rollout.extra_ahead[:-1].index_select(1, envs) if self.has_extra else None,
             starts=rollout.starts.index_select(1, envs),
             state=tuple(part.index_select(0, envs) for part in rollout.state0),
             teacher=None if self.teacher is None else self.teacher.index_select(1, envs),

@@ -35,8 +35,6 @@ def why_not_native(config: ModelConfig) -> str | None:
         return f"The native learner has the encoders {', '.join(ENCODERS)}, not {config.encoder}."
     if config.recurrent_type != "none":
         return f"The native learner has no memory; {config.recurrent_type} needs the torch one."
-    if config.extra_dim:
-        return "The native learner sees pictures only; extra inputs need the torch one."
     return None
 
 
@@ -95,11 +93,10 @@ class NativePolicy(Policy):
         starts: Tensor | None = None,
         *,
         stage: Tensor | None = None,
-        extra: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, State]:
         """As `Policy.act`; native where gradients are off."""
         if torch.is_grad_enabled():
-            return super().act(obs, state, starts, stage=stage, extra=extra)
+            return super().act(obs, state, starts, stage=stage)
         logits, values = self.evaluate(obs)
         return logits, self.in_returns(values, stage), state
 

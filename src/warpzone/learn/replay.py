@@ -235,7 +235,6 @@ class PrioritisedReplay:
             obs=self._pictures(*at, age),
             floats=floats,
             integers=integers,
-            extra=kept["extra"][at].float() if kept["extra"].shape[-1] else None,
             starts=age == 0 if self.recurrent else None,
             state=tuple(kept[name][slot, within] for name in sorted(kept) if name.startswith("state")),
             weight=weight,
@@ -317,7 +316,6 @@ def _columns(rollout: Rollout, returns: Tensor, stack: int) -> dict[str, Tensor]
         "stage": rollout.stage,
         "logp": rollout.logp,
         "returns": returns,
-        "extra": rollout.extra_ahead[:-1],
     }
 
 

@@ -25,8 +25,6 @@ class Rollout:
     """int64 [T + 1, N]: steps since the episode began; 0 at its first observation."""
     stage_ahead: Tensor
     """int64 [T + 1, N]: the stage each observation shows, the one after the rollout included."""
-    extra_ahead: Tensor
-    """float32 [T + 1, N, extra_dim]: numbers beside each picture."""
     actions: Tensor
     """int64."""
     logp: Tensor
@@ -130,7 +128,6 @@ def allocate_rollout(
     frame_shape: tuple[int, int, int],
     stack: int,
     state0: State = (),
-    extra_dim: int = 0,
     device: torch.device | str = "cpu",
 ) -> Rollout:
     """An empty rollout; `frame_shape` is that of one unstacked picture: channels, height, width."""
@@ -143,7 +140,6 @@ def allocate_rollout(
         frames=empty(stack + steps, num_envs, *frame_shape, dtype=torch.uint8),
         age=empty(steps + 1, num_envs, dtype=torch.int64),
         stage_ahead=empty(steps + 1, num_envs, dtype=torch.int64),
-        extra_ahead=empty(steps + 1, num_envs, extra_dim),
         actions=empty(*grid, dtype=torch.int64),
         logp=empty(*grid),
         rewards=empty(*grid),

@@ -181,6 +181,6 @@ def evaluate(policy: Policy, batch: Batch) -> tuple[Tensor, Tensor]:
     """Logits and values of a batch, with the batch's own shape."""
     stage = batch.integers[1]
     if batch.starts is None:
-        logits, values, _ = policy.act(batch.obs, stage=stage, extra=batch.extra)
+        logits, values, _ = policy.act(batch.obs, stage=stage)
         return logits, values
-    return policy.unroll(batch.obs, batch.state, batch.starts, stage=stage, extra=batch.extra)
+    return policy.unroll(batch.obs, batch.state, batch.starts, stage=stage)

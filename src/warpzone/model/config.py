@@ -33,8 +33,6 @@ class ModelConfig:
     """Attention blocks of the transformer."""
     transformer_heads: int = 4
     """Attention heads; must divide the memory's features."""
-    extra_dim: int = 0
-    """Numbers beside the frame, joined to the encoder's features."""
     channels_last: bool = True
     """Use the channels-last memory layout."""
 
@@ -43,6 +41,6 @@ class ModelConfig:
         for name in positive:
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} must be positive, not {getattr(self, name)}.")
-        for name in ("hidden", "memory_size", "extra_dim"):
+        for name in ("hidden", "memory_size"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")

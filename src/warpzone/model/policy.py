@@ -56,7 +56,7 @@ class Policy(nn.Module):
         self.num_value_heads = num_value_heads
         self.autocast_dtype: torch.dtype | None = None
         self.encoder = Encoder(config, observation_shape)
-        self.memory = build_memory(config, self.encoder.hidden + config.extra_dim)
+        self.memory = build_memory(config, self.encoder.hidden)
         self.logits = orthogonal(nn.Linear(self.memory.size, num_actions), 0.01)
         self.value = ValueHead(self.memory.size, num_value_heads)
         if config.channels_last:
@@ -76,10 +76,9 @@ class Policy(nn.Module):
         starts: Tensor | None = None,
         *,
         stage: Tensor | None = None,
-        extra: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, State]:
         """One step: logits [N, A], value [N] and the memory after it; without `stage` values are head 0's."""
-        features = self._features(obs, extra)
+        features = self._features(obs)
         if self.is_recurrent:
             assert starts is not None, "a policy with memory needs to know where episodes start"
             remembered, state = self.memory(features.unsqueeze(0), state, starts.unsqueeze(0))
@@ -93,11 +92,9 @@ class Policy(nn.Module):
         starts: Tensor,
         *,
         stage: Tensor | None = None,
-        extra: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """T steps at once: logits [T, N, A] and values [T, N], the same numbers as T calls of `act`."""
-        flat_extra = None if extra is None else extra.flatten(0, 1)
-        features = self._features(obs.flatten(0, 1), flat_extra).view(*starts.shape, -1)
+        features = self._features(obs.flatten(0, 1)).view(*starts.shape, -1)
         features, _ = self.memory(features, state, starts)
         return self.logits(features), self.value(features, stage)
 
@@ -105,14 +102,11 @@ class Policy(nn.Module):
         """Take on the weights of a snapshot."""
         install_snapshot(self, snapshot)
 
-    def _features(self, obs: Tensor, extra: Tensor | None) -> Tensor:
+    def _features(self, obs: Tensor) -> Tensor:
         """Encoder in the lower precision if one is set; memory and heads always in float32."""
         with torch.autocast(obs.device.type, self.autocast_dtype, enabled=self.autocast_dtype is not None):
             features: Tensor = self.encoder(obs)
-        features = features.float()
-        if extra is not None:
-            features = torch.cat([features, extra], dim=-1)
-        return features
+        return features.float()
 
 
 def build_policy(
