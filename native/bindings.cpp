@@ -11,7 +11,7 @@
 #include "nes/palette.hpp"
 #include "nes/snapshot.hpp"
 #include "pool/pool.hpp"
-#include "pool/reward.hpp"
+#include "smb/reward.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -94,7 +94,7 @@ Results results(const PoolConfig& config, std::size_t observation, Array<u8> obs
                 Array<u8> final_observations, Array<i32> final_telemetry) {
     const auto n = static_cast<std::size_t>(config.environments);
     if (observations.size() != n * observation || final_observations.size() != n * observation ||
-        telemetry.size() != n * kFieldCount || final_telemetry.size() != n * kFieldCount ||
+        telemetry.size() != n * smb::kFieldCount || final_telemetry.size() != n * smb::kFieldCount ||
         terminated.size() != n || truncated.size() != n)
         throw PoolError("A buffer has the wrong size for this pool.");
     return {observations.data(),
@@ -329,19 +329,20 @@ NB_MODULE(_native, m) {
            double cap, const std::vector<float>& worth, Array<float> terms, Array<float> total,
            Array<i32> dx) {
             const std::size_t n = total.size();
-            if (before.size() != kFieldCount * n || after.size() != kFieldCount * n || fresh.size() != n ||
-                terms.size() != kRewardTerms * n || dx.size() != n || worth.size() != kRewardTerms)
+            if (before.size() != smb::kFieldCount * n || after.size() != smb::kFieldCount * n ||
+                fresh.size() != n || terms.size() != smb::kRewardTerms * n || dx.size() != n ||
+                worth.size() != smb::kRewardTerms)
                 throw PoolError("A buffer has the wrong size for these rewards.");
-            RewardRule rule{signed_distance, cap, {}};
+            smb::RewardRule rule{signed_distance, cap, {}};
             std::copy(worth.begin(), worth.end(), rule.worth);
-            shape_rewards(rule, before.data(), after.data(), fresh.data(), n, terms.data(), total.data(),
-                          dx.data());
+            smb::shape_rewards(rule, before.data(), after.data(), fresh.data(), n, terms.data(), total.data(),
+                               dx.data());
         },
         "before"_a, "after"_a, "fresh"_a, "signed_distance"_a, "cap"_a, "worth"_a, "terms"_a, "total"_a,
         "dx"_a);
 
     nb::list fields;
-    for (const char* name : kFieldNames) fields.append(name);
+    for (const char* name : smb::kFieldNames) fields.append(name);
     m.attr("FIELDS") = fields;
     nb::list palette;
     for (int i = 0; i < 64; ++i) {

@@ -66,8 +66,8 @@ void Pool::emit(int index) {
     const auto i = static_cast<std::size_t>(index);
     s.observe(to_.observations + i * s.observation_size());
     s.report(to_.telemetry + i, static_cast<std::size_t>(environments()));
-    to_.terminated[i] = s.terminated();
-    to_.truncated[i] = s.truncated();
+    to_.terminated[i] = s.episode().terminated();
+    to_.truncated[i] = s.episode().truncated();
 }
 
 void Pool::step_one(int index) {
@@ -83,7 +83,7 @@ void Pool::step_one(int index) {
     if (!s.over() || config_.autoreset != Autoreset::SameStep) return emit(index);
     s.observe(to_.final_observations + i * s.observation_size());
     s.report(to_.final_telemetry + i, static_cast<std::size_t>(environments()));
-    const u8 terminated = s.terminated(), truncated = s.truncated();
+    const u8 terminated = s.episode().terminated(), truncated = s.episode().truncated();
     begin_episode(index);
     emit(index);
     to_.terminated[i] = terminated;

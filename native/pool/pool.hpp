@@ -31,7 +31,7 @@ struct PoolConfig {
 /// Where the results of a step go: memory of the caller's, valid until the step is received.
 struct Results {
     u8* observations;  ///< [environments][observation]
-    i32* telemetry;    ///< [kFieldCount][environments]
+    i32* telemetry;    ///< [smb::kFieldCount][environments]
     u8 *terminated, *truncated;
     u8* final_observations;  ///< like observations; written where an episode ended in SameStep mode
     i32* final_telemetry;    ///< likewise

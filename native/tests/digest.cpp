@@ -80,7 +80,7 @@ void play_pool(std::shared_ptr<const Cartridge> cart, int threads, bool max_pool
     config.slot.channels = std::move(channels);
     Pool pool(std::move(cart), config);
     std::vector<u8> observations(kEnvironments * pool.observation_size()), ends(observations.size());
-    std::vector<i32> telemetry(kEnvironments * kFieldCount), final_telemetry(telemetry.size());
+    std::vector<i32> telemetry(kEnvironments * smb::kFieldCount), final_telemetry(telemetry.size());
     u8 terminated[kEnvironments] = {}, truncated[kEnvironments] = {};
     const Results to{observations.data(), telemetry.data(), terminated,
                      truncated,           ends.data(),      final_telemetry.data()};

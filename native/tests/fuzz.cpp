@@ -164,7 +164,7 @@ int main() {
         pool = std::make_unique<Pool>(game, config);
         observations.resize(2 * pool->observation_size());
         ends.resize(observations.size());
-        telemetry.resize(2 * kFieldCount);
+        telemetry.resize(2 * smb::kFieldCount);
         final_telemetry.resize(telemetry.size());
         to = {observations.data(), telemetry.data(), terminated,
               truncated,           ends.data(),      final_telemetry.data()};

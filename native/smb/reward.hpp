@@ -1,9 +1,9 @@
 #pragma once
 #include <cstddef>
 
-#include "pool/slot.hpp"
+#include "smb/telemetry.hpp"
 
-namespace wz {
+namespace wz::smb {
 
 /// The terms of a reward, in the order of their rows.
 enum RewardTerm : int {
@@ -29,4 +29,4 @@ struct RewardRule {
 void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, const bool* fresh,
                    std::size_t n, float* terms, float* total, i32* dx);
 
-}  // namespace wz
+}  // namespace wz::smb

@@ -1,8 +1,8 @@
-#include "pool/reward.hpp"
+#include "smb/reward.hpp"
 
 #include <cmath>
 
-namespace wz {
+namespace wz::smb {
 
 void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, const bool* fresh,
                    std::size_t n, float* terms, float* total, i32* dx) {
@@ -25,9 +25,8 @@ void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, 
         const i32 points = change(kScore, i), ticks = change(kTime, i);
         const bool flag = value(after, kFlagGet, i) != 0 && value(before, kFlagGet, i) == 0;
         const i32 end = value(after, kEnd, i);
-        const bool died = end == static_cast<i32>(smb::End::Death) ||
-                          end == static_cast<i32>(smb::End::TimeUp) ||
-                          end == static_cast<i32>(smb::End::GameOver);
+        const bool died = end == static_cast<i32>(End::Death) || end == static_cast<i32>(End::TimeUp) ||
+                          end == static_cast<i32>(End::GameOver);
         const float amounts[kRewardTerms] = {static_cast<float>(paid),
                                              static_cast<float>(points > 0 ? points : 0),
                                              static_cast<float>(flag),
@@ -44,4 +43,4 @@ void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, 
     }
 }
 
-}  // namespace wz
+}  // namespace wz::smb

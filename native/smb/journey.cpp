@@ -1,0 +1,51 @@
+#include "smb/journey.hpp"
+
+#include <algorithm>
+
+namespace wz::smb {
+
+void Journey::begin(const u8* ram) {
+    *this = {};
+    room[0] = smb::room(ram);
+    furthest[0] = x_pos(ram);
+    rooms = 1;
+    x_max = std::max(0, furthest[0]);
+    look_for_wrong_turn(ram, room[0], furthest[0]);
+}
+
+void Journey::look(const u8* ram, bool stood_only) {
+    const u32 here = smb::room(ram);
+    const i32 x = x_pos(ram);
+    x_max = std::max(x_max, x);
+    look_for_wrong_turn(ram, here, x);
+    // Between two rooms the position is still that of the old one.
+    if (ram[at::kPlayerState] != kNormal || in_warp_zone(ram)) return;
+    if (stood_only && !stands(ram)) return;
+    int i = 0;
+    while (i < rooms && room[i] != here) ++i;
+    if (i == rooms) {
+        if (rooms == kRooms) return;
+        room[rooms] = here;
+        furthest[rooms++] = x;
+        since_progress = 0;
+    } else if (x > furthest[i]) {
+        progress += x - furthest[i];
+        furthest[i] = x;
+        since_progress = 0;
+    }
+}
+
+void Journey::look_for_wrong_turn(const u8* ram, u32 here, i32 x) {
+    constexpr i32 kPage = 256;  // nobody walks that far in a frame
+    const i32 passed = ram[at::kLoopPartsPassed], right = ram[at::kLoopPartsRight];
+    const bool plays = ram[at::kPlayerState] == kNormal;
+    if (plays && here == last_room) {
+        const bool sent_back = x < last_x - kPage;
+        const bool passed_wrongly = passed > last_passed && right == last_right;
+        wrong_turns += sent_back || passed_wrongly;
+    }
+    last_room = plays ? here : kNowhere;
+    last_x = x, last_passed = passed, last_right = right;
+}
+
+}  // namespace wz::smb

@@ -1,0 +1,27 @@
+#pragma once
+#include "smb/memory.hpp"
+
+namespace wz::smb {
+
+/// Progress through the rooms of an episode. Ground counts once: going back and coming again earns nothing.
+struct Journey {
+    static constexpr int kRooms = 16;
+    u32 room[kRooms] = {};
+    i32 furthest[kRooms] = {};
+    i32 rooms = 0;
+    i32 progress = 0, x_max = 0;
+    i32 since_progress = 0;  ///< decisions without any
+    i32 wrong_turns = 0;     ///< of a maze, by the game's own judgement
+
+    void begin(const u8* ram);
+    void look(const u8* ram, bool stood_only);
+
+    static constexpr u32 kNowhere = ~0u;
+    u32 last_room = kNowhere;  ///< at the last look; nowhere while the player was not in control
+    i32 last_x = 0, last_passed = 0, last_right = 0;
+
+  private:
+    void look_for_wrong_turn(const u8* ram, u32 here, i32 x);
+};
+
+}  // namespace wz::smb
