@@ -1,4 +1,4 @@
-"""Curves for docs/results.md: reads the metrics of runs, writes one small CSV each and one picture of all.
+"""Curves for docs/research: reads the metrics of runs, writes one small CSV each and one picture of all.
 
 python bench/plot_curves.py --out docs/media/h200-1-1.png --title "1-1 on one H200" seed0=runs/a seed1=runs/b
 python bench/plot_curves.py --board 4 --out docs/media/board.png 1-1=runs/stage-1-1 1-2=runs/stage-1-2  # a panel each

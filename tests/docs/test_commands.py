@@ -1,4 +1,5 @@
-"""Every command in the README and in the documentation is run: whole if it is short, else dry or with small limits."""
+"""Commands in `bash` blocks of the README and the documentation: short ones run, `train`, `watch`, `play` and `sweep`
+run as `--dry-run`, `make` as `make -n`. Also links between pages, and the limits that keep pages readable."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.run.small_runs import small_run
 from warpzone.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {"pip", "ssh", "jq", "docker", "source", "git"}
 """Tools that are not ours: their lines are not run."""
@@ -94,16 +95,55 @@ def test_a_command_on_a_page_works(
     assert status in allowed, capfd.readouterr().err
 
 
-@pytest.mark.parametrize("page", [page.name for page in PAGES])
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if blocks(page, "python")])
 def test_the_python_on_a_page_works(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = ROOT / page if page.startswith("README") else ROOT / "docs" / page
+    path = ROOT / page
     monkeypatch.chdir(workplace)
-    together: dict[str, object] = {}  # a later block may go on where an earlier one ended
+    together: dict[str, object] = {}  # a later block may use names from an earlier one
     for number, text in enumerate(blocks(path, "python")):
         exec(compile(text, f"{page}[{number}]", "exec"), together)
 
 
-def test_links_between_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings, as GitHub and MkDocs make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    plain = [
+        re.sub(r"[^\w\s-]", "", title.lower()).strip()
+        for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    ]
+    return {re.sub(r"\s", "-", title) for title in plain}
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", path.read_text()):
+        linked = path.parent / target if target else path
+        assert linked.exists(), target
+        if anchor:
+            assert anchor in anchors(linked), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
+def test_a_readme_is_short_and_its_tables_are_readable(readme: str) -> None:
+    lines = (ROOT / readme).read_text().splitlines()
+    assert len(lines) < 150
+    cells = [cell for line in lines if line.startswith("|") for cell in line.strip("|").split("|")]
+    assert [cell for cell in cells if len(re.sub(r"\]\([^)]*\)", "]", cell).split()) > 20] == []
+
+
+def test_both_readmes_say_the_same() -> None:
+    english, chinese = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+    for pattern in (r"^#+ ", r"^\|", r"^- \*\*", r"^warpzone \S+", r"^make \S+"):
+        found = [re.findall(pattern, text, re.MULTILINE) for text in (english, chinese)]
+        assert found[0] == found[1], pattern
+    assert sorted(re.findall(r"docs/[^)\s]+", english)) == sorted(re.findall(r"docs/[^)\s]+", chinese))
+    for number in re.findall(r"\d[\d,.]*\d", english):
+        assert number in chinese, number
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
+def test_a_page_has_under_250_lines_and_is_in_the_navigation(page: str) -> None:
+    assert len((ROOT / page).read_text().splitlines()) < 250
+    if page.startswith("docs/"):
+        assert page.removeprefix("docs/") in (ROOT / "mkdocs.yml").read_text()
