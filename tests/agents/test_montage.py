@@ -14,12 +14,11 @@ from warpzone.agents.montage import (
     LINGER_S,
     TILE_HEIGHT,
     TILE_WIDTH,
-    Take,
     _grid,
-    best_take,
     montage_frames,
     record_montage,
 )
+from warpzone.agents.play import Take, best_take
 from warpzone.envs.stages import ALL_STAGES
 from warpzone.run.config import CPU
 from warpzone.watch.video import read_video
@@ -45,7 +44,7 @@ def test_all_stages_are_a_grid_with_a_column_for_each_world() -> None:
 
 
 def test_a_take_is_filmed_as_it_was_played(agent: Agent) -> None:
-    take = best_take(agent, "1-1", tries=3, seed=1, max_decisions=30, threads=1)
+    take = best_take(agent, CPU.view, "1-1", tries=3, seed=1, max_decisions=30, threads=1)
     assert 0 < len(take.actions) <= 30
     assert not take.cleared
     assert take.progress > 0

@@ -13,7 +13,7 @@ from warpzone.envs.stages import ALL_STAGES
 
 
 def result(stage: str, rate: float) -> StageResult:
-    return StageResult(stage, 100, rate, 1.0, 1234.5, 3161, 250.0, None, {"flag": 100})
+    return StageResult(stage, 100, round(100 * rate), 1.0, 1234.5, 3161, 250.0, None, {"flag": 100})
 
 
 def test_the_table_has_a_row_for_every_stage_and_counts_what_is_mastered() -> None:

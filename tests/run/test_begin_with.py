@@ -32,7 +32,7 @@ def test_a_new_run_has_the_weights_and_nothing_else(learner: str, form: str, tmp
     flags = ("--run-name", "b", "--learner", learner, "--seed", "7")
     outcome = small_run(tmp_path, *flags, *STILL, "--begin-with", given, display=display)
 
-    assert f"[train] beginning with the weights of {given}" in display.lines
+    assert f"[train] starting from the weights of {given}" in display.lines
     assert (outcome.progress.update, outcome.progress.global_step) == (1, 8 * 16)
     wanted, _ = read_weights(agent if form == "weights file" else checkpoint)
     found = saved_state(tmp_path / "b")["learner"]["policy"]
@@ -51,7 +51,7 @@ def test_a_run_that_exists_keeps_its_own_weights(tmp_path: Path) -> None:
     display = Quiet()
     still = ("--learning-rate", "1e-30", "--total-updates", "3")
     small_run(tmp_path, "--run-name", "b", *still, "--begin-with", "a", display=display)
-    assert not any("beginning with" in line for line in display.lines)
+    assert not any("starting from" in line for line in display.lines)
     after = saved_state(tmp_path / "b")["learner"]["policy"]
     for name, tensor in before.items():
         torch.testing.assert_close(after[name], tensor, rtol=0, atol=1e-12)

@@ -57,7 +57,7 @@ def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(buffers: str, 
     )
     small_run(tmp_path, "--run-name", "whole", "--total-updates", "6", *flags)
     small_run(tmp_path, "--run-name", "halves", "--total-updates", "3", *flags)
-    halfway = saved_state(tmp_path / "halves")["backward"]
+    halfway = saved_state(tmp_path / "halves")["trail_starts"]
     assert halfway["queued"]
     assert halfway["began"]
     small_run(tmp_path, "--run-name", "halves", "--total-updates", "6", *flags)
@@ -97,7 +97,7 @@ def test_without_the_consoles_a_run_goes_on_from_new_episodes(tmp_path: Path) ->
     small_run(tmp_path, *flags, "--total-updates", "2")
     display = Quiet()
     outcome = small_run(tmp_path, *flags, "--total-updates", "4", display=display)
-    assert any("episodes begin anew" in line for line in display.lines)
+    assert any("episodes start over" in line for line in display.lines)
     assert outcome.progress.update == 4
     assert [record["update"] for record in measured(tmp_path / "a")] == [1, 2, 3, 4]
 
@@ -146,5 +146,5 @@ def test_consoles_of_another_version_of_the_engine_are_left_behind(tmp_path: Pat
         tmp_path, "--run-name", "b", "--total-updates", "3", "--resume", str(moved), display=display
     )
     assert any("format version 1" in line for line in display.lines)
-    assert any("episodes begin anew" in line for line in display.lines)
+    assert any("episodes start over" in line for line in display.lines)
     assert outcome.progress.update == 3

@@ -9,8 +9,9 @@ import pytest
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
 from warpzone.run.log import Display
-from warpzone.run.loop import Outcome, Progress
+from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
+from warpzone.run.progress import Progress
 
 from .small_runs import Quiet, small_config
 

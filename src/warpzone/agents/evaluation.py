@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
+from warpzone.agents.intervals import wilson
+from warpzone.agents.play import Player, evaluation_view, play
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.vector import ENDS, MarioVectorEnv
 
 MOST_ENVIRONMENTS = 256
-Progress = Callable[[int, int], None]
+Mode = Literal["sampled", "greedy", "sticky"]
+MODES: tuple[Mode, ...] = ("sampled", "greedy", "sticky")
+OnProgress = Callable[[int, int], None]
+"""Called with the episodes played and their total."""
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """What the episodes of one stage came to."""
+    """The episodes of one stage. `low` and `high` enclose the clear rate with 95 % confidence (Wilson)."""
 
     stage: str
     episodes: int
-    clear_rate: float
+    clears: int
     mean_return: float
     mean_x: float
     max_x: int
@@ -31,84 +37,145 @@ class StageResult:
     mean_steps_cleared: float | None
     ends: dict[str, int]
 
+    @property
+    def clear_rate(self) -> float:
+        return self.clears / self.episodes
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return wilson(self.clears, self.episodes)
+
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        low, high = self.interval
+        return {**asdict(self), "clear_rate": self.clear_rate, "low": low, "high": high}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.clear_rate:.1%} of {self.episodes} episodes cleared ({low:.1%} to {high:.1%})"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How the episodes of an evaluation are played."""
+
+    episodes: int = 100
+    """Episodes for each stage; greedy play has one for each number of idle frames instead, as there are no more."""
+    mode: Mode = "sampled"
+    noop_max: int = 30
+    """Most idle frames before the first decision."""
+    sticky: float = 0.25
+    """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
+    seed: int = 12345
+    threads: int = 0
+
+    def episodes_of(self) -> int:
+        return self.noop_max + 1 if self.mode == "greedy" else self.episodes
+
+    def view(self, view: ViewConfig) -> ViewConfig:
+        """A trained view with the randomness of these episodes."""
+        greedy, sticky = self.mode == "greedy", self.sticky if self.mode == "sticky" else 0.0
+        return evaluation_view(view, noop_max=0 if greedy else self.noop_max, sticky=sticky)
 
 
 def evaluate_stage(
     agent: Agent,
-    view: ViewConfig,
     stage: str,
+    trial: Trial,
     *,
-    episodes: int,
-    greedy: bool,
-    seed: int,
-    threads: int = 0,
-    progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> StageResult | None:
-    """Play `episodes` episodes; None if `should_stop` came true before they were over.
+    """Play the trial's episodes of a stage; None if `should_stop` came true before they were over.
 
     Each environment plays a number fixed beforehand, so that short episodes do not count more often than long ones.
     """
-    num_envs = min(episodes, MOST_ENVIRONMENTS)
+    episodes = trial.episodes_of()
+    greedy = trial.mode == "greedy"
+    num_envs = episodes if greedy else min(episodes, MOST_ENVIRONMENTS)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1
+    view = trial.view(agent.view)
+    starts = idle_starts(view, stage, num_envs, **options) if greedy else []
     envs = make_envs(
-        view, num_envs, [stage], threads=threads, seed=seed, autoreset_mode="same_step", **options
+        view, num_envs, [stage], threads=trial.threads, seed=trial.seed, autoreset_mode="same_step", **options
     )
     try:
-        return _play(agent, envs, stage, quota, greedy, seed, progress, should_stop)
+        for i, blob in enumerate(starts):
+            envs.queue_start(i, blob)
+        return _count(agent, envs, stage, quota, trial, on_progress, should_stop)
     finally:
         envs.close()
 
 
-def _play(
+def idle_starts(view: ViewConfig, stage: str, count: int, **options: Any) -> list[bytes]:
+    """Snapshots of a stage's start after 0, 1, 2, ... idle frames."""
+    envs = make_envs(view, 1, [stage], threads=1, frame_skip=1, frame_stack=1, noop_max=0, **options)
+    try:
+        envs.reset(seed=0)
+        starts = [envs.snapshot(0)]
+        while len(starts) < count:
+            envs.step(np.zeros(1, np.int64))
+            starts.append(envs.snapshot(0))
+        return starts
+    finally:
+        envs.close()
+
+
+def evaluate(
     agent: Agent,
+    stages: Sequence[str],
+    trial: Trial,
+    on_progress: Callable[[str, int, int], None] | None = None,
+    **options: Any,
+) -> list[StageResult]:
+    """The results of several stages; `on_progress` is told the stage, its episodes played and their total."""
+    results = []
+    for stage in stages:
+        told = (lambda done, total, stage=stage: on_progress(stage, done, total)) if on_progress else None
+        result = evaluate_stage(agent, stage, trial, on_progress=told, **options)
+        assert result is not None
+        results.append(result)
+    return results
+
+
+def _count(
+    agent: Player,
     envs: MarioVectorEnv,
     stage: str,
-    quota: np.ndarray[Any, np.dtype[np.int64]],
-    greedy: bool,
-    seed: int,
-    progress: Progress | None,
+    quota: NDArray[np.int64],
+    trial: Trial,
+    on_progress: OnProgress | None,
     should_stop: Callable[[], bool],
 ) -> StageResult | None:
     total = int(quota.sum())
-    agent.begin(envs.num_envs, seed, greedy=greedy)
-    observations, _ = envs.reset(seed=seed)
-    starts = np.ones(envs.num_envs, np.bool_)
     returns = np.zeros(envs.num_envs)
-    done_returns: list[float] = []
-    x, steps, cleared, ends = [], [], [], []
-    while quota.any():
+    done: list[tuple[float, int, int, bool, str]] = []
+    for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy"):
         if should_stop():
             return None
-        actions, _, _ = agent.act(observations, starts)
-        observations, rewards, terminated, truncated, info = envs.step(actions)
-        returns += rewards
-        starts = terminated | truncated
-        for i in np.flatnonzero(starts):
-            final = info["final_info"]
+        returns += step.rewards
+        for i in np.flatnonzero(step.over).tolist():
             if quota[i] > 0:
                 quota[i] -= 1
-                done_returns.append(float(returns[i]))
-                x.append(int(final["x_max"][i]))
-                steps.append(int(final["steps"][i]))
-                cleared.append(bool(final["flag_get"][i]))
-                ends.append(ENDS[int(final["end"][i])])
+                final = step.final
+                x, steps, cleared = int(final["x_max"][i]), int(final["steps"][i]), bool(final["flag_get"][i])
+                done.append((float(returns[i]), x, steps, cleared, ENDS[int(final["end"][i])]))
             returns[i] = 0
-        if progress and starts.any():
-            progress(len(x), total)
-    steps_cleared = [s for s, c in zip(steps, cleared, strict=True) if c]
+        if on_progress and step.over.any():
+            on_progress(len(done), total)
+        if len(done) == total:
+            break
+    earned, x_max, lengths, cleared_, ends = zip(*done, strict=True)
+    lengths_cleared = [length for length, cleared in zip(lengths, cleared_, strict=True) if cleared]
     return StageResult(
         stage=stage,
         episodes=total,
-        clear_rate=float(np.mean(cleared)),
-        mean_return=float(np.mean(done_returns)),
-        mean_x=float(np.mean(x)),
-        max_x=max(x),
-        mean_steps=float(np.mean(steps)),
-        mean_steps_cleared=float(np.mean(steps_cleared)) if steps_cleared else None,
+        clears=sum(cleared_),
+        mean_return=float(np.mean(earned)),
+        mean_x=float(np.mean(x_max)),
+        max_x=max(x_max),
+        mean_steps=float(np.mean(lengths)),
+        mean_steps_cleared=float(np.mean(lengths_cleared)) if lengths_cleared else None,
         ends={name: ends.count(name) for name in sorted(set(ends))},
     )

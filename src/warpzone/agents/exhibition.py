@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.play import Step, frame_by_frame, play
 from warpzone.checkpoints.finding import find_resume
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig
-from warpzone.envs.make import make_envs
 from warpzone.envs.rewards import TERMS, RewardConfig
 from warpzone.envs.stages import ALL_STAGES, GAME
-from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.envs.vector import ENDS
 from warpzone.errors import CheckpointError
 from warpzone.watch.panel.player import Shown, Wish
 
 LINGER_FRAMES = 40
-"""How long the last picture of an episode stays."""
+"""How long the last screen of an episode stays."""
 
 
 def exhibit(folder: Path, wish: Wish) -> Iterator[Shown]:
-    """Play for as long as pictures are asked for, always with the newest checkpoint at the start of an episode."""
+    """Play for as long as screens are asked for, always with the newest checkpoint at the start of an episode."""
     seed = 0
     while not wish.stop:
         agent, stages, settings = newest_agent(folder)
@@ -37,7 +35,7 @@ def exhibit(folder: Path, wish: Wish) -> Iterator[Shown]:
 
 
 def newest_agent(folder: Path) -> tuple[Agent, list[str], dict[str, Any]]:
-    """The agent of the run's newest sound checkpoint, its stages, and how it is paid."""
+    """The agent of the run's newest sound checkpoint, its stages and its rewards."""
     newest = find_resume(folder)
     if newest is None:
         raise CheckpointError(
@@ -52,60 +50,47 @@ def newest_agent(folder: Path) -> tuple[Agent, list[str], dict[str, Any]]:
 
 
 def _episode(agent: Agent, stage: str, settings: dict[str, Any], seed: int, wish: Wish) -> Iterator[Shown]:
-    view = agent.view
-    envs = make_envs(
-        view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
-        stall_limit=view.stall_limit * view.frame_skip, step_limit=0, pin_threads=False, **settings,
-    )  # fmt: skip
+    assert agent.meta is not None
+    view, names = agent.view, action_names(agent.view.action_type)
+    terms, earned = dict.fromkeys(TERMS, 0.0), 0.0
+    envs = frame_by_frame(view, stage, seed=seed, **settings)
     try:
-        yield from _play(agent, envs, stage, seed, wish)
+        for step in play(agent, envs, seed=seed, greedy=False, hold=view.frame_skip, stack=view.frame_stack):
+            if step.held == 1:
+                if wish.stage not in ("", stage):
+                    return
+                terms = dict.fromkeys(TERMS, 0.0)
+            earned += float(step.rewards[0])
+            for name in TERMS:
+                terms[name] += float(step.info["reward_terms"][name][0])
+            over = bool(step.over[0])
+            # One screen for each decision: more would take time from a training on the same cores.
+            if over or step.held == view.frame_skip:
+                facts = {
+                    "stage": stage,
+                    "actions": names,
+                    "checkpoint_update": agent.meta.global_update,
+                    "episode": seed,
+                    **_facts(step, over),
+                    "reward_terms": {name: round(value, 4) for name, value in terms.items()},
+                    "return": round(earned, 3),
+                }
+                yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else step.held, facts)
+            if over:
+                return
     finally:
         envs.close()
 
 
-def _play(agent: Agent, envs: MarioVectorEnv, stage: str, seed: int, wish: Wish) -> Iterator[Shown]:
-    assert agent.meta is not None
-    view, names = agent.view, action_names(agent.view.action_type)
-    agent.begin(1, seed, greedy=False)
-    picture, _ = envs.reset(seed=seed)
-    stack = deque([picture[0].copy()] * view.frame_stack, maxlen=view.frame_stack)
-    start = np.ones(1, np.bool_)
-    earned, over = 0.0, False
-    while not over and wish.stage in ("", stage):
-        actions, probabilities, values = agent.act(np.concatenate(list(stack))[None], start)
-        start = np.zeros(1, np.bool_)
-        terms = dict.fromkeys(TERMS, 0.0)
-        thought = {
-            "stage": stage,
-            "actions": names,
-            "action": int(actions[0]),
-            "probabilities": [round(p, 4) for p in probabilities[0].tolist()],
-            "value": round(float(values[0]), 4),
-            "checkpoint_update": agent.meta.global_update,
-            "episode": seed,
-        }
-        for held in range(1, view.frame_skip + 1):
-            picture, reward, terminated, truncated, info = envs.step(actions)
-            earned += float(reward[0])
-            for name in TERMS:
-                terms[name] += float(info["reward_terms"][name][0])
-            over = bool(terminated[0] or truncated[0])
-            # One picture for each decision: more would take time from a training on the same cores.
-            if over or held == view.frame_skip:
-                facts = {
-                    **thought,
-                    "x": int(info["x_pos"][0]),
-                    "x_max": int(info["x_max"][0]),
-                    "time": int(info["time"][0]),
-                    "score": int(info["score"][0]),
-                    "coins": int(info["coins"][0]),
-                    "status": str(info["status"][0]),
-                    "reward_terms": {name: round(value, 4) for name, value in terms.items()},
-                    "return": round(earned, 3),
-                    "cleared": bool(info["flag_get"][0]),
-                    "end": ENDS[int(info["end"][0])] if over else "",
-                }
-                yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else held, facts)
-            if over:
-                break
-        stack.append(picture[0].copy())
+def _facts(step: Step, over: bool) -> dict[str, Any]:
+    info = step.info
+    numbers = {"x": "x_pos", "x_max": "x_max", "time": "time", "score": "score", "coins": "coins"}
+    return {
+        "action": int(step.actions[0]),
+        "probabilities": [round(p, 4) for p in step.probabilities[0].tolist()],
+        "value": round(float(step.values[0]), 4),
+        **{name: int(info[field][0]) for name, field in numbers.items()},
+        "status": str(info["status"][0]),
+        "cleared": bool(info["flag_get"][0]),
+        "end": ENDS[int(info["end"][0])] if over else "",
+    }

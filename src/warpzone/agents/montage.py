@@ -1,16 +1,16 @@
-"""Many stages in one film: a grid of small screens, each with the agent's best episode of a few tries."""
+"""Many stages in one video: a grid of small screens, each with the agent's best episode of a few tries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.agents.agent import Agent, evaluation_view
+from warpzone.agents.agent import Agent
+from warpzone.agents.play import Take, best_take, evaluation_view
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import GAME, parse_stage
@@ -19,67 +19,14 @@ from warpzone.watch.overlay import draw_text
 from warpzone.watch.video import NES_FPS, write_video
 
 Frame = NDArray[np.uint8]
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 
 TILE_HEIGHT, TILE_WIDTH = 120, 128
 LABEL_HEIGHT = 14
 LINGER_S = 3
-"""How long the film stands still after the last episode."""
+"""Seconds that the last frame stays."""
 _BACKGROUND, _CLEARED, _FAILED = (16, 16, 24), (30, 110, 50), (120, 40, 40)
-
-
-@dataclass
-class Take:
-    """An episode to film: what the agent pressed, and what came of it."""
-
-    stage: str
-    actions: list[int]
-    cleared: bool
-    progress: int
-
-
-def best_take(
-    agent: Agent,
-    stage: str,
-    *,
-    tries: int,
-    seed: int,
-    max_decisions: int = 0,
-    threads: int = 0,
-    rom: str = "",
-) -> Take:
-    """The first of `tries` sampled episodes to clear the stage, else the one that got furthest."""
-    view = evaluation_view(agent.view, noop_max=0, sticky=0.0)
-    envs = make_envs(
-        view, tries, [stage], threads=threads, seed=seed, autoreset_mode="same_step", rom=rom or None
-    )
-    try:
-        agent.begin(tries, seed, greedy=False)
-        observations, _ = envs.reset(seed=seed)
-        starts = np.ones(tries, np.bool_)
-        playing = np.ones(tries, np.bool_)
-        best = Take(stage, [], False, -1)
-        taken: list[NDArray[np.int64]] = []
-        while playing.any() and not best.cleared and (not max_decisions or len(taken) < max_decisions):
-            actions, _, _ = agent.act(observations, starts)
-            taken.append(actions)
-            observations, _, terminated, truncated, info = envs.step(actions)
-            starts = terminated | truncated
-            final = info.get("final_info", info)
-            for i in np.flatnonzero(playing & starts).tolist():
-                cleared, progress = bool(final["flag_get"][i]), int(final["progress"][i])
-                if cleared or (progress > best.progress and not best.cleared):
-                    best = Take(stage, [int(a[i]) for a in taken], cleared, progress)
-            playing &= ~starts
-        if playing.any() and not best.cleared:
-            # Cut short: whoever is furthest now.
-            i = int(np.where(playing, info["progress"], -1).argmax())
-            if info["progress"][i] > best.progress:
-                best = Take(stage, [int(a[i]) for a in taken], False, int(info["progress"][i]))
-        return best
-    finally:
-        envs.close()
 
 
 def record_montage(
@@ -92,26 +39,31 @@ def record_montage(
     max_decisions: int = 0,
     threads: int = 0,
     rom: str = "",
-    on_search: Told | None = None,
-    on_film: Told | None = None,
+    on_search: OnProgress | None = None,
+    on_frame: OnProgress | None = None,
 ) -> list[Take]:
-    """Look for an episode of every stage and film them side by side; gives what was filmed."""
+    """Look for an episode of every stage and record them side by side; gives the episodes shown."""
     takes = []
     for stage in stages:
-        takes.append(
-            best_take(
-                agent, stage, tries=tries, seed=seed, max_decisions=max_decisions, threads=threads, rom=rom
-            )
-        )
+        take = best_take(
+            agent, agent.view, stage, tries=tries, seed=seed, max_decisions=max_decisions, threads=threads,
+            rom=rom or None,
+        )  # fmt: skip
+        takes.append(take)
         if on_search:
             on_search(len(takes), len(stages))
-    frames = montage_frames(agent.view, takes, threads=threads, rom=rom, on_film=on_film)
+    frames = montage_frames(agent.view, takes, threads=threads, rom=rom, on_frame=on_frame)
     write_video(frames, path, fps=NES_FPS // 2, scale=1)
     return takes
 
 
 def montage_frames(
-    view: ViewConfig, takes: Sequence[Take], *, threads: int = 0, rom: str = "", on_film: Told | None = None
+    view: ViewConfig,
+    takes: Sequence[Take],
+    *,
+    threads: int = 0,
+    rom: str = "",
+    on_frame: OnProgress | None = None,
 ) -> Iterator[Frame]:
     """Every other frame of the episodes, all at once; each stands still when it is over."""
     n = len(takes)
@@ -149,8 +101,8 @@ def montage_frames(
                 playing &= ~over
                 if draws:
                     yield canvas
-            if on_film:
-                on_film(t + 1, length)
+            if on_frame:
+                on_frame(t + 1, length)
         for _ in range(LINGER_S * NES_FPS // 2):
             yield canvas
     finally:

@@ -1,19 +1,19 @@
-"""An episode as a film: every frame the console draws, with what the policy thinks beside it."""
+"""An episode as a video: every frame the emulator draws, with what the policy thinks beside it."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
+from warpzone.agents.play import Player, Replayed, Step, best_take, evaluation_view, frame_by_frame, play
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
-from warpzone.envs.make import make_envs
 from warpzone.envs.replays import Replay, playing
 from warpzone.watch.overlay import with_panel
 from warpzone.watch.video import NES_FPS, write_video
@@ -23,105 +23,85 @@ MOST_FRAMES = 60 * 400
 """The game's clock ends every episode before this."""
 
 
-class FilmStopped(Exception):
-    """A stop was asked for before the episode was over; nothing is left of the film."""
+class RecordingStopped(Exception):
+    """A stop was asked for before the episode was over; no video is left behind."""
 
 
 @dataclass
-class Film:
+class Video:
     """What was recorded."""
 
     path: Path | None = None
     cleared: bool = False
     x_max: int = 0
     decisions: int = 0
-    frames: int = field(default=0)
+    frames: int = 0
+
+    @property
+    def verdict(self) -> str:
+        return "cleared" if self.cleared else f"reached x={self.x_max}"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a video looks."""
+
+    overlay: bool = False
+    """Show action probabilities and value beside the screen."""
+    scale: int = 2
+    max_frames: int = MOST_FRAMES
 
 
 def episode_frames(
-    agent: Agent,
-    view: ViewConfig,
-    stage: str,
-    film: Film,
-    *,
-    greedy: bool,
-    seed: int,
-    overlay: bool,
-    max_frames: int,
-    rom: str = "",
-) -> Iterator[Frame]:
+    agent: Player, view: ViewConfig, stage: str, video: Video, style: Style, *, greedy: bool, seed: int, **options: Any
+) -> Iterator[Frame]:  # fmt: skip
     """Frames of one episode at 60 a second. The policy still decides once every `frame_skip` of them."""
-    envs = make_envs(
-        view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
-        stall_limit=view.stall_limit * view.frame_skip, step_limit=0, rom=rom or None,
-    )  # fmt: skip
+    envs = frame_by_frame(view, stage, seed=seed, **options)
     names = action_names(view.action_type)
     try:
-        agent.begin(1, seed, greedy=greedy)
-        picture, _ = envs.reset(seed=seed)
-        stack = deque([picture[0].copy()] * view.frame_stack, maxlen=view.frame_stack)
-        start = np.ones(1, np.bool_)
-        over = False
-        while not over and film.frames < max_frames:
-            actions, probabilities, values = agent.act(np.concatenate(list(stack))[None], start)
-            start = np.zeros(1, np.bool_)
-            film.decisions += 1
-            for _ in range(view.frame_skip):
-                picture, _, terminated, truncated, info = envs.step(actions)
-                screen = envs.screen(0)
-                film.frames += 1
-                film.x_max = int(info["x_max"][0])
-                film.cleared = bool(info["flag_get"][0])
-                if overlay:
-                    screen = with_panel(
-                        screen, probabilities=probabilities[0].tolist(), action_names=names, chosen=int(actions[0]),
-                        values={"value": float(values[0]), "x": str(film.x_max), "stage": stage},
-                    )  # fmt: skip
-                yield screen
-                over = bool(terminated[0] or truncated[0])
-                if over:
-                    break
-            stack.append(picture[0].copy())
+        steps = play(agent, envs, seed=seed, greedy=greedy, hold=view.frame_skip, stack=view.frame_stack)
+        for step in steps:
+            video.decisions += step.held == 1
+            video.frames += 1
+            video.x_max, video.cleared = int(step.info["x_max"][0]), bool(step.info["flag_get"][0])
+            screen = envs.screen(0)
+            yield _with_thoughts(screen, step, names, stage, video) if style.overlay else screen
+            if step.over[0] or video.frames >= style.max_frames:
+                return
     finally:
         envs.close()
 
 
+def _with_thoughts(screen: Frame, step: Step, names: tuple[str, ...], stage: str, video: Video) -> Frame:
+    values: dict[str, float | str] = {"value": float(step.values[0]), "x": str(video.x_max), "stage": stage}
+    probabilities, chosen = step.probabilities[0].tolist(), int(step.actions[0])
+    return with_panel(screen, probabilities=probabilities, action_names=names, chosen=chosen, values=values)
+
+
 def record_episode(
-    agent: Agent,
+    agent: Player,
+    view: ViewConfig,
     stage: str,
     path: Path,
+    style: Style | None = None,
     *,
-    view: ViewConfig | None = None,
     greedy: bool = False,
     seed: int = 0,
-    overlay: bool = False,
-    scale: int = 2,
-    max_frames: int = MOST_FRAMES,
-    rom: str = "",
     should_stop: Callable[[], bool] = lambda: False,
-) -> Film:
-    """Record one episode to an MP4 or GIF. Raises FilmStopped once `should_stop` comes true."""
-    film = Film()
-    frames = episode_frames(
-        agent,
-        view or agent.view,
-        stage,
-        film,
-        greedy=greedy,
-        seed=seed,
-        overlay=overlay,
-        max_frames=max_frames,
-        rom=rom,
-    )
+    **options: Any,
+) -> Video:
+    """Record one episode to an MP4 or GIF. Raises RecordingStopped once `should_stop` comes true."""
+    video, style = Video(), style or Style()
+    frames = episode_frames(agent, view, stage, video, style, greedy=greedy, seed=seed, **options)
     path.parent.mkdir(parents=True, exist_ok=True)
-    film.path = write_video(_until(should_stop, frames), path, scale=scale)
-    return film
+    video.path = write_video(_until(should_stop, frames), path, scale=style.scale)
+    return video
 
 
 def _until(should_stop: Callable[[], bool], frames: Iterator[Frame]) -> Iterator[Frame]:
     for frame in frames:
         if should_stop():
-            raise FilmStopped
+            raise RecordingStopped
         yield frame
 
 
@@ -129,49 +109,28 @@ def record_best(
     agent: Agent,
     stage: str,
     path: Path,
+    style: Style | None = None,
     *,
-    attempts: int = 8,
+    tries: int = 8,
     seed: int = 0,
-    overlay: bool = True,
-    scale: int = 2,
-    rom: str = "",
-) -> Film:
-    """Record an episode that clears the stage, if one of the first attempts does; else the one that got furthest."""
-    best_seed, best = seed, -1
-    for attempt in range(attempts):
-        film = Film()
-        for _ in episode_frames(
-            agent,
-            agent.view,
-            stage,
-            film,
-            greedy=False,
-            seed=seed + attempt,
-            overlay=False,
-            max_frames=MOST_FRAMES,
-            rom=rom,
-        ):
-            pass
-        if film.x_max > best:
-            best, best_seed = film.x_max, seed + attempt
-        if film.cleared:
-            best_seed = seed + attempt
-            break
-    return record_episode(
-        agent, stage, path, greedy=False, seed=best_seed, overlay=overlay, scale=scale, rom=rom
-    )
+    **options: Any,
+) -> Video:
+    """Record an episode that clears the stage, if one of the tries does; else the one that got furthest."""
+    take = best_take(agent, agent.view, stage, tries=tries, seed=seed, **options)
+    view = evaluation_view(agent.view, noop_max=0, sticky=0.0)
+    return record_episode(Replayed(take), view, stage, path, style, seed=seed, **options)
 
 
-def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Film:
+def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Video:
     """Record what a person played, at the speed of the console. A replay that leads elsewhere now is an error."""
-    film = Film()
+    video = Video()
 
     def frames() -> Iterator[Frame]:
         for env in playing(replay, rom):
-            film.x_max, film.cleared = env.telemetry["x_max"], bool(env.telemetry["flag_get"])
+            video.x_max, video.cleared = env.telemetry["x_max"], bool(env.telemetry["flag_get"])
             yield env.screen()
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    film.path = write_video(frames(), path, fps=50 if replay.region == "pal" else NES_FPS, scale=scale)
-    film.frames = len(replay.buttons)
-    return film
+    video.path = write_video(frames(), path, fps=50 if replay.region == "pal" else NES_FPS, scale=scale)
+    video.frames = len(replay.buttons)
+    return video

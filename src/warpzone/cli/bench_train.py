@@ -19,7 +19,6 @@ from rich.table import Table
 
 from warpzone.cli.bench_results import in_turn, ratio, write_json
 from warpzone.cli.flags import parse
-from warpzone.collect import Listeners
 from warpzone.errors import ConfigError
 from warpzone.run.build import build_components, cores
 from warpzone.run.config import TrainConfig, preset, resolve_device
@@ -94,7 +93,7 @@ class Side:
 def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitStack) -> Side:
     """Warpzone's collector and learner, as the training loop uses them."""
     config = replace(config, run=replace(config.run, learner=learner))  # type: ignore[arg-type]
-    parts = build_components(config, device, Listeners(), lambda line: None)
+    parts = build_components(config, device, lambda line: None)
     stack.callback(parts.close)
     parts.collector.start()
     parameters = sum(p.numel() for p in parts.learner.policy.parameters())
@@ -136,12 +135,9 @@ def sides(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: Ex
     return found
 
 
-SETTINGS = {"": BenchTrainConfig}
-
-
 def run(argv: list[str]) -> int:
     """Parse, check, measure and print; the exit code."""
-    config = parse(BenchTrainConfig(), argv, "warpzone bench train")
+    config = parse(BenchTrainConfig(), argv, "warpzone bench train", BenchTrainConfig.__doc__ or "")
     training = config.training()
     if config.dry_run:
         print(json.dumps(training.as_dict(), indent=2))

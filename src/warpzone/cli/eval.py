@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from warpzone.agents.agent import Agent, evaluation_view, from_json, load_agent
-from warpzone.agents.evaluation import StageResult, evaluate_stage
+from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.cli.flags import parse
 from warpzone.envs.config import StageConfig
@@ -22,8 +21,6 @@ from warpzone.errors import ConfigError
 from warpzone.run.config import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
-
-MODES = ("sampled", "greedy", "sticky")
 
 
 @dataclass(frozen=True)
@@ -66,14 +63,14 @@ class EvalConfig:
             raise ConfigError(f"--out ends in .json, .md or .png, or is a folder, not {self.out.suffix!r}.")
         self.modes()
 
-    def modes(self) -> list[str]:
+    def modes(self) -> list[Mode]:
         """How the episodes are played."""
-        short = {"both": MODES[:2], "all": MODES}
+        short: dict[str, tuple[str, ...]] = {"both": MODES[:2], "all": MODES}
         names = short.get(self.mode) or tuple(part.strip() for part in self.mode.split(","))
         for name in names:
             if name not in MODES:
                 raise ConfigError(f"Unknown mode {name!r}: choose {', '.join(MODES)}, both or all.")
-        return list(dict.fromkeys(names))
+        return [mode for mode in MODES if mode in names]
 
     def title(self) -> str:
         played = "Lost Levels, " if self.lost_levels else ""
@@ -82,12 +79,9 @@ class EvalConfig:
         return f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{sticky}"
 
 
-SETTINGS = {"": EvalConfig}
-
-
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
-    config = parse(EvalConfig(), argv, "warpzone eval")
+    config = parse(EvalConfig(), argv, "warpzone eval", EvalConfig.__doc__ or "")
     agent = load_agent(config.checkpoint, config.runs_dir, named_device(config.device))
     assert agent.meta is not None
     stages = _stages(config, agent)
@@ -115,26 +109,18 @@ def _play(
 ) -> dict[str, list[StageResult]]:
     results: dict[str, list[StageResult]] = {}
     with Progress(console=console, transient=True) as bars:
-        tasks = {mode: bars.add_task(mode, total=len(stages) * config.episodes) for mode in config.modes()}
-        for mode, task in tasks.items():
-            sticky = config.sticky if mode == "sticky" else 0.0
-            view = evaluation_view(agent.view, noop_max=config.noop_max, sticky=sticky)
-            results[mode] = []
-            for done, stage in enumerate(stages):
-                bars.update(task, description=f"{mode} {stage}")
-                result = evaluate_stage(
-                    agent, view, stage, episodes=config.episodes, greedy=mode == "greedy", seed=config.seed,
-                    threads=config.threads, lost_levels=config.lost_levels, rom=config.rom or None,
-                    progress=partial(_advance, bars, task, done * config.episodes),
-                )  # fmt: skip
-                assert result is not None
-                results[mode].append(result)
+        for mode in config.modes():
+            trial = Trial(config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads)
+            task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
+
+            def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
+                before = stages.index(stage) * total
+                bars.update(task, description=f"{mode} {stage}", completed=before + done)
+
+            options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
+            results[mode] = evaluate(agent, stages, trial, advance, **options)
             bars.update(task, description=mode)
     return results
-
-
-def _advance(bars: Progress, task: TaskID, before: int, done: int, total: int) -> None:
-    bars.update(task, completed=before + done)
 
 
 def _write(

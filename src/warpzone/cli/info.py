@@ -64,12 +64,9 @@ def gather() -> dict[str, Any]:
     }
 
 
-SETTINGS = {"": InfoConfig}
-
-
 def run(argv: list[str]) -> int:
     """Parse and print; the exit code."""
-    config = parse(InfoConfig(), argv, "warpzone info")
+    config = parse(InfoConfig(), argv, "warpzone info", InfoConfig.__doc__ or "")
     facts = gather()
     if config.as_json:
         print(json.dumps(facts, indent=2))

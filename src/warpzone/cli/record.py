@@ -11,9 +11,9 @@ from rich.progress import Progress
 
 from warpzone.agents.agent import Agent, from_json, load_agent
 from warpzone.agents.montage import record_montage
-from warpzone.agents.recording import Film, record_best, record_episode, record_replay
+from warpzone.agents.recording import Style, Video, record_best, record_episode, record_replay
 from warpzone.cli.flags import parse
-from warpzone.engine.rom import rom
+from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import StageConfig
 from warpzone.envs.replays import load_replay
 from warpzone.envs.stages import parse_stages
@@ -71,18 +71,15 @@ class RecordConfig:
             raise ConfigError(f"--out must end in .mp4 or .gif, not {self.out.suffix!r}.")
 
 
-SETTINGS = {"": RecordConfig}
-
-
 def run(argv: list[str]) -> int:
     """Parse and film; the exit code."""
-    config = parse(RecordConfig(), argv, "warpzone record")
+    config = parse(RecordConfig(), argv, "warpzone record", RecordConfig.__doc__ or "")
     if config.replay is not None:
-        return _film_replay(config, config.replay)
+        return _record_replay(config, config.replay)
     agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"))
     assert agent.meta is not None
     if config.montage is not None:
-        return _film_montage(config, agent, config.montage)
+        return _record_montage(config, agent, config.montage)
     trained = agent.meta.config.get("stage", {})
     names = config.stage or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"
     stage = parse_stages(names)[0]
@@ -91,34 +88,20 @@ def run(argv: list[str]) -> int:
         print(f"[record] {stage} of {config.checkpoint} to {out}")
         return EXIT_OK
     console = Console()
-    agent.view = replace(agent.view, noop_max=0)
+    style, rom = Style(overlay=config.overlay, scale=config.scale), config.rom or None
     with console.status(f"recording an episode of {stage}"):
         if config.any_episode or config.greedy:
-            film = record_episode(
-                agent,
-                stage,
-                out,
-                greedy=config.greedy,
-                seed=config.seed,
-                overlay=config.overlay,
-                scale=config.scale,
-                rom=config.rom,
+            view = replace(agent.view, noop_max=0)
+            video = record_episode(
+                agent, view, stage, out, style, greedy=config.greedy, seed=config.seed, rom=rom
             )
         else:
-            film = record_best(
-                agent,
-                stage,
-                out,
-                seed=config.seed,
-                overlay=config.overlay,
-                scale=config.scale,
-                rom=config.rom,
-            )
-    _report(console, film, f"{film.decisions} decisions")
+            video = record_best(agent, stage, out, style, tries=config.tries, seed=config.seed, rom=rom)
+    _report(console, video, f"{video.decisions} decisions")
     return EXIT_OK
 
 
-def _film_montage(config: RecordConfig, agent: Agent, out: Path) -> int:
+def _record_montage(config: RecordConfig, agent: Agent, out: Path) -> int:
     assert agent.meta is not None
     stages = (
         parse_stages(config.stages)
@@ -135,18 +118,18 @@ def _film_montage(config: RecordConfig, agent: Agent, out: Path) -> int:
         raise ConfigError(f"{out} can't be written ({error.strerror}): choose another --montage.") from error
     console = Console()
     with Progress(console=console, transient=True) as bars:
-        search, film = bars.add_task("playing", total=len(stages)), bars.add_task("filming", total=None)
+        search, frames = bars.add_task("playing", total=len(stages)), bars.add_task("recording", total=None)
         takes = record_montage(
             agent, stages, out, tries=config.tries, seed=config.seed, threads=config.threads, rom=config.rom,
             on_search=lambda done, total: bars.update(search, completed=done),
-            on_film=lambda done, total: bars.update(film, completed=done, total=total),
+            on_frame=lambda done, total: bars.update(frames, completed=done, total=total),
         )  # fmt: skip
     cleared = sum(take.cleared for take in takes)
     console.print(f"[record] {out}: {cleared} of {len(takes)} stages cleared", markup=False, soft_wrap=True)
     return EXIT_OK
 
 
-def _film_replay(config: RecordConfig, path: Path) -> int:
+def _record_replay(config: RecordConfig, path: Path) -> int:
     name = path.name.removesuffix(".json").removesuffix(".replay").removesuffix(".start")
     replay, out = load_replay(path), _target(config, f"{name}.mp4")
     if config.dry_run:
@@ -154,8 +137,8 @@ def _film_replay(config: RecordConfig, path: Path) -> int:
         return EXIT_OK
     console = Console()
     with console.status(f"recording {path}"):
-        film = record_replay(replay, rom(config.rom or None), out, scale=config.scale)
-    _report(console, film, f"{film.frames} frames")
+        video = record_replay(replay, find_rom(config.rom or None), out, scale=config.scale)
+    _report(console, video, f"{video.frames} frames")
     return EXIT_OK
 
 
@@ -165,6 +148,5 @@ def _target(config: RecordConfig, name: str) -> Path:
     return config.out / name if config.out.is_dir() else config.out
 
 
-def _report(console: Console, film: Film, length: str) -> None:
-    verdict = "cleared" if film.cleared else f"reached x={film.x_max}"
-    console.print(f"[record] {film.path}: {verdict} in {length}", markup=False, soft_wrap=True)
+def _report(console: Console, video: Video, length: str) -> None:
+    console.print(f"[record] {video.path}: {video.verdict} in {length}", markup=False, soft_wrap=True)

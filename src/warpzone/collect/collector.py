@@ -53,8 +53,9 @@ class Collector:
         self.turn = 0
         self.stopping = False
 
-    def start(self) -> None:
-        """Reset the environments."""
+    def start(self, listeners: Listeners | None = None) -> None:
+        """Reset the environments. `listeners` are told what happens from then on."""
+        self.listeners = listeners or self.listeners
         for index, envs in enumerate(self.envs):
             first_column = sum(lane.envs.num_envs for lane in self.lanes)
             lane = EnvGroup(

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from warpzone.collect.collector import Collector
+from warpzone.collect.env_group import Listeners
 from warpzone.learn.rollout import Rollout
 
 
@@ -38,9 +39,9 @@ class OverlappedCollector:
     def num_envs(self) -> int:
         return self.inner.num_envs
 
-    def start(self) -> None:
-        """Reset the environments and begin to collect."""
-        self.inner.start()
+    def start(self, listeners: Listeners | None = None) -> None:
+        """Reset the environments and begin to collect. `listeners` are called on the collecting thread."""
+        self.inner.start(listeners)
         for rollout in self.inner.buffers:
             self._free.put((rollout, None))
         self._thread = threading.Thread(target=self._run, name="collector", daemon=True)

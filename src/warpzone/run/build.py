@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import make_policy
-from warpzone.collect import Collector, Listeners, OverlappedCollector, make_collector
+from warpzone.collect import Collector, OverlappedCollector, make_collector
 from warpzone.engine.rom import rom
 from warpzone.envs.make import make_envs
 from warpzone.envs.nes_py.vector import BackendVectorEnv
@@ -127,11 +127,10 @@ def learning_threads(config: TrainConfig, device: torch.device) -> int:
 def build_components(
     config: TrainConfig,
     device: torch.device,
-    listeners: Listeners,
     say: Callable[[str], None],
     teachers: Teachers | None = None,
 ) -> Components:
-    """Environments, learner and collector. Nothing runs yet: call `collector.start()`."""
+    """Environments, learner and collector. Nothing runs yet: call `collector.start`."""
     seed = config.run.seed
     seed_everything(seed, config.run.deterministic)
     threads = learning_threads(config, device)
@@ -151,7 +150,6 @@ def build_components(
     else:
         learner = Learner(policy, config.learn, replay=config.replay, teachers=teachers, **shared)
     collector = make_collector(
-        config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device,
-        seed=seed, listeners=listeners,
+        config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device, seed=seed
     )  # fmt: skip
     return Components(envs, learner, collector, device, threads)

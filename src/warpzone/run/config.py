@@ -65,7 +65,7 @@ class RunConfig:
     time_limit: float = 0.0
     """Training time of the whole run, in minutes, earlier sessions included (0 = unlimited)."""
     until_clear_rate: float = 0.0
-    """Stop once fresh episodes of every stage clear at this rate (0 = never)."""
+    """Stop when fresh episodes show this clear rate with 95 % confidence (0 = never)."""
     eval_episodes: int = 256
     """Fresh episodes per stage to confirm the clear rate."""
     log_interval: int = 5
@@ -227,7 +227,7 @@ class TrainConfig:
 
 
 CPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
+    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
     view=ViewConfig(
         size=(26, 32),
         observation="red",
@@ -256,7 +256,7 @@ CPU = TrainConfig(
 It looks thirty decisions ahead. Ten are as good on 1-1, but never get past the trees of 1-3."""
 
 GPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.95, time_limit=30.0),
+    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
     view=ViewConfig(
         size=(84, 84),
         observation="red",

@@ -1,153 +1,147 @@
-"""What a checkpoint holds, and how a run takes it up again."""
+"""What a checkpoint holds, and how a run resumes from it."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-from warpzone.checkpoints.finding import ResumeSource, fit_weights
-from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.checkpoints.finding import fit_weights
 from warpzone.collect import OverlappedCollector
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
+from warpzone.learn.learner import Learner
 from warpzone.learn.random_state import is_continued
-from warpzone.run.build import Components
-from warpzone.run.meters import EnvironmentMeter
-from warpzone.starts.curriculum import Curriculum
-from warpzone.starts.reverse_curriculum import ReverseCurriculum
+from warpzone.run.build import Components, Vector
 
-if TYPE_CHECKING:
-    from warpzone.run.folder import RunFolder
-    from warpzone.run.loop import Progress
+Say = Callable[[str], None]
 
 
-def run_state(
-    parts: Components,
-    run: RunFolder,
-    progress: Progress,
-    curriculum: Curriculum,
-    backward: ReverseCurriculum,
-    meter: EnvironmentMeter,
-    elapsed_s: float,
-    with_consoles: bool,
-) -> dict[str, Any]:
-    """Everything that an exact continuation needs; the consoles themselves only if asked for."""
-    return {
-        "learner": parts.learner.state_dict(),
-        "collector": parts.collector.state_dict() if with_consoles else None,
-        "envs": [envs.state_dict() for envs in parts.envs] if with_consoles else None,
-        "rewards": [envs.rewards.state_dict() for envs in parts.envs],
-        "episodes": run.episodes.state_dict(),
-        "curriculum": curriculum.state_dict(),
-        "backward": backward.state_dict(),
-        "meter": meter.state_dict(),
-        "progress": {
-            "update": progress.update,
-            "global_step": progress.global_step,
-            "elapsed_s": elapsed_s,
-            "evaluated_at": progress.evaluated_at,
-        },
-        "random": random_state(),
-    }
+class Stateful(Protocol):
+    """Whatever a checkpoint holds the state of."""
+
+    def state_dict(self) -> Any: ...
+
+    def load_state_dict(self, state: Any) -> None: ...
 
 
-def saved_run(source: ResumeSource) -> dict[str, Any]:
-    """What `run_state` gave when the checkpoint was written."""
-    return load_checkpoint(source.path).of_training()
+@dataclass
+class RunState:
+    """All that a checkpoint holds, by its key in the file.
+
+    `learned` is restored before the collector starts, so that its first actions are of these weights. `playing` is the
+    environments in mid-episode: saved only between updates, restored after the collector has started.
+    """
+
+    learned: Mapping[str, Stateful]
+    playing: Mapping[str, Stateful]
+
+    def state_dict(self, *, with_play: bool) -> dict[str, Any]:
+        state = {key: part.state_dict() for key, part in self.learned.items()}
+        state |= {key: part.state_dict() if with_play else None for key, part in self.playing.items()}
+        return {**state, "random": random_state()}
+
+    def restore_learned(self, saved: Mapping[str, Any]) -> None:
+        """Load what was learned and counted. Parts that an older version did not save keep their start values."""
+        for key, part in self.learned.items():
+            if key in saved:
+                part.load_state_dict(saved[key])
+
+    def restore_play(self, saved: Mapping[str, Any], say: Say) -> None:
+        """Put the environments back into their episodes; where that is not possible, episodes start over."""
+        # Earlier versions kept the starts along trails among what was learned.
+        saved = {"trail_starts": saved.get("backward"), **saved}
+        try:
+            for key, part in self.playing.items():
+                if saved.get(key) is None:
+                    raise CheckpointError("the environments were not saved")
+                part.load_state_dict(saved[key])
+        except CheckpointError as error:
+            say(f"[train] {error}: episodes start over")
+        restore_random_state(saved["random"])
 
 
-def restore_learning(
-    state: dict[str, Any],
-    source: ResumeSource,
-    parts: Components,
-    run: RunFolder,
-    progress: Progress,
-    curriculum: Curriculum,
-    backward: ReverseCurriculum,
-    meter: EnvironmentMeter,
-    say: Callable[[str], None],
-) -> None:
-    """Load what was learned and counted, before the collector starts: its first actions are of these weights."""
-    learner = dict(state["learner"])
-    if not is_continued(parts.learner.generator, learner["generator"]):
-        say("[train] the checkpoint is of another kind of device: random numbers begin anew")
-    learner["policy"] = _fitted(learner["policy"], str(source.path), parts, say)
-    parts.learner.load_state_dict(learner)
-    run.episodes.load_state_dict(state["episodes"])
-    curriculum.load_state_dict(state["curriculum"])
-    if curriculum.adapts:
-        parts.set_stage_weights(curriculum.weights())
-    if "backward" in state:
-        backward.load_state_dict(state["backward"])
-    if "meter" in state:
-        meter.load_state_dict(state["meter"])
-    decisions = sum(saved["decisions"] for saved in state["rewards"])
-    for envs in parts.envs:
-        envs.rewards.load_state_dict({"decisions": decisions // len(parts.envs)})
-    saved_progress = state["progress"]
-    progress.update, progress.global_step = saved_progress["update"], saved_progress["global_step"]
-    progress.elapsed_s, progress.evaluated_at = saved_progress["elapsed_s"], saved_progress["evaluated_at"]
+def learner_state(components: Components, source: str, say: Say) -> Stateful:
+    """The learner, with weights of `source` that do not fit left out and named."""
+    return _LearnerState(components.learner, source, say)
 
 
-def begin_with(
-    weights: dict[str, torch.Tensor], name: str, parts: Components, say: Callable[[str], None]
-) -> None:
+@dataclass
+class _LearnerState:
+    learner: Learner
+    source: str
+    say: Say
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.learner.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if not is_continued(self.learner.generator, state["generator"]):
+            self.say("[train] the checkpoint is from another kind of device: random numbers start over")
+        weights = _fitted(self.learner, state["policy"], self.source, self.say)
+        self.learner.load_state_dict({**state, "policy": weights})
+
+
+@dataclass
+class RewardStates:
+    """How far the reward scale of each vector of environments is annealed."""
+
+    envs: Sequence[Vector]
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [part.rewards.state_dict() for part in self.envs]
+
+    def load_state_dict(self, state: Sequence[Mapping[str, int]]) -> None:
+        decisions = sum(saved["decisions"] for saved in state)
+        for part in self.envs:
+            part.rewards.load_state_dict({"decisions": decisions // len(self.envs)})
+
+
+@dataclass
+class EnvironmentStates:
+    """The emulators themselves, in mid-episode."""
+
+    components: Components
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        return [part.state_dict() for part in self.components.envs]
+
+    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Raises CheckpointError, with nothing changed, where the environments are of another kind or number."""
+        envs = self.components.envs
+        native = all(isinstance(part, MarioVectorEnv) for part in envs)
+        moving = isinstance(self.components.collector, OverlappedCollector)
+        sizes = [len(saved["consoles"]) for saved in state]
+        if not native or moving or sizes != [part.num_envs for part in envs]:
+            raise CheckpointError("the saved environments do not fit")
+        for part, saved in zip(envs, state, strict=True):
+            part.load_state_dict(dict(saved))
+
+
+def begin_with(weights: dict[str, torch.Tensor], name: str, learner: Learner, say: Say) -> None:
     """Give a new run the weights of another agent and nothing else, before the collector starts."""
-    say(f"[train] beginning with the weights of {name}")
-    fitted = _fitted(weights, name, parts, say)
-    parts.learner.load_state_dict({**parts.learner.state_dict(), "policy": fitted})
-
-
-def restore_play(
-    state: dict[str, Any], parts: Components, backward: ReverseCurriculum, say: Callable[[str], None]
-) -> None:
-    """Put the consoles back to where they were, after the collector has started."""
-    if _consoles_fit(state, parts) and _consoles_restored(state, parts, say):
-        parts.collector.load_state_dict(state["collector"])
-        if "backward" in state:
-            backward.load_play(state["backward"])
-    else:
-        say("[train] the consoles were not saved or do not fit: episodes begin anew")
-    restore_random_state(state["random"])
+    say(f"[train] starting from the weights of {name}")
+    fitted = _fitted(learner, weights, name, say)
+    learner.load_state_dict({**learner.state_dict(), "policy": fitted})
 
 
 def _fitted(
-    weights: dict[str, torch.Tensor], name: str, parts: Components, say: Callable[[str], None]
+    learner: Learner, weights: dict[str, torch.Tensor], name: str, say: Say
 ) -> dict[str, torch.Tensor]:
     """Weights for the learner's policy; it says what did not fit."""
-    own = parts.learner.policy.state_dict()
+    own = learner.policy.state_dict()
     fit = fit_weights(weights, own, name)
     for line in fit.report():
         say(line)
     return {**own, **fit.weights}
 
 
-def _consoles_fit(state: dict[str, Any], parts: Components) -> bool:
-    saved = state["envs"]
-    if saved is None or isinstance(parts.collector, OverlappedCollector):
-        return False
-    if not all(isinstance(envs, MarioVectorEnv) for envs in parts.envs):
-        return False
-    return [len(one["consoles"]) for one in saved] == [envs.num_envs for envs in parts.envs]
-
-
-def _consoles_restored(state: dict[str, Any], parts: Components, say: Callable[[str], None]) -> bool:
-    """Put them back; an engine of another version refuses the first of them, and nothing has changed."""
-    try:
-        for envs, saved in zip(parts.envs, state["envs"], strict=True):
-            envs.load_state_dict(saved)
-    except CheckpointError as error:
-        say(f"[train][warn] {error}")
-        return False
-    return True
-
-
 def random_state() -> dict[str, Any]:
-    """The global streams of Python, NumPy and torch."""
+    """The global random states of Python, NumPy and torch."""
     kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002
     version, internal, gauss = random.getstate()
     return {
@@ -157,7 +151,7 @@ def random_state() -> dict[str, Any]:
     }
 
 
-def restore_random_state(state: dict[str, Any]) -> None:
+def restore_random_state(state: Mapping[str, Any]) -> None:
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]

@@ -236,18 +236,15 @@ class ReverseCurriculum:
     # ---- saving ----
 
     def state_dict(self) -> dict[str, Any]:
+        """How far each way has been learned."""
         with self._lock:
             return {
                 "stages": list(self.stages),
                 "ways": {self.stages[stage]: way.state_dict() for stage, way in self.ways.items()},
-                "queued": [[column, *start] for column, start in self._queued.items()],
-                "began": [[column, *start] for column, start in self._began.items()],
-                "episodes": [self._episodes, self._on_trail],
-                "random": self._random.bit_generator.state,
             }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up how far each way was, where it still is the same way."""
+        """Resume each way that is still the same."""
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
@@ -259,19 +256,44 @@ class ReverseCurriculum:
                 ):
                     way.load_state_dict(saved)
 
-    def load_play(self, state: dict[str, Any]) -> None:
-        """Go on with the episodes of consoles that were put back, if stages and ways are the same."""
-        mine = {self.stages[stage]: len(way.starts) for stage, way in self.ways.items()}
-        if (
-            state["stages"] != self.stages
-            or {k: v["starts"] for k, v in state["ways"].items() if isinstance(v, dict)} != mine
-        ):
+    @property
+    def play(self) -> TrailStarts:
+        """The episodes that are under way."""
+        return TrailStarts(self)
+
+
+class TrailStarts:
+    """Where the episodes that are under way began, and where coming ones will: saved with the environments."""
+
+    def __init__(self, owner: ReverseCurriculum) -> None:
+        self._of = owner
+
+    def _ways(self) -> dict[str, int]:
+        return {self._of.stages[stage]: len(way.starts) for stage, way in self._of.ways.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        of = self._of
+        with of._lock:
+            return {
+                "stages": list(of.stages),
+                "ways": self._ways(),
+                "queued": [[column, *start] for column, start in of._queued.items()],
+                "began": [[column, *start] for column, start in of._began.items()],
+                "episodes": [of._episodes, of._on_trail],
+                "random": of._random.bit_generator.state,
+            }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume these episodes, if stages and ways are the same."""
+        of = self._of
+        ways = {k: v["starts"] if isinstance(v, dict) else v for k, v in state["ways"].items()}
+        if state["stages"] != of.stages or ways != self._ways():
             return
-        with self._lock:
-            self._random.bit_generator.state = state["random"]
-            self._episodes, self._on_trail = state["episodes"]
-            self._began = {column: (stage, start) for column, stage, start in state["began"]}
-            self._queued = {column: (stage, start) for column, stage, start in state["queued"]}
-            for column, (stage, start) in self._queued.items():
-                first = max(begin for begin in self._envs if begin <= column)
-                self._envs[first].queue_start(column - first, self.ways[stage].starts[start])
+        with of._lock:
+            of._random.bit_generator.state = state["random"]
+            of._episodes, of._on_trail = state["episodes"]
+            of._began = {column: (stage, start) for column, stage, start in state["began"]}
+            of._queued = {column: (stage, start) for column, stage, start in state["queued"]}
+            for column, (stage, start) in of._queued.items():
+                first = max(begin for begin in of._envs if begin <= column)
+                of._envs[first].queue_start(column - first, of.ways[stage].starts[start])

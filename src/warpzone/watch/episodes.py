@@ -59,6 +59,11 @@ class EpisodeLog:
             enough = {stage: seen for stage, seen in self._cleared.items() if len(seen) >= min_episodes}
             return {stage: sum(seen) / len(seen) for stage, seen in sorted(enough.items())}
 
+    def mean_return(self) -> float:
+        """Mean return of the recent episodes; 0 before the first."""
+        with self._lock:
+            return float(np.mean(self._returns)) if self._returns else 0.0
+
     def summary(self) -> dict[str, Any]:
         """The metric fields that come from episodes."""
         rates = self.clear_rates()

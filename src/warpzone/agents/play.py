@@ -1,0 +1,156 @@
+"""An agent at play. Evaluation, recording, the montage and the exhibition all play through `play`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.make import make_envs
+from warpzone.envs.vector import MarioVectorEnv
+
+Bools = NDArray[np.bool_]
+
+
+class Player(Protocol):
+    """What `play` asks of an agent."""
+
+    def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None: ...
+
+    def act(
+        self, observations: NDArray[np.uint8], starts: Bools
+    ) -> tuple[NDArray[np.int64], Tensor, Tensor]: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the environments, and the decision behind it."""
+
+    held: int
+    """How many steps the action has been held, from 1 on."""
+    actions: NDArray[np.int64]
+    probabilities: Tensor
+    values: Tensor
+    rewards: NDArray[np.float32]
+    over: Bools
+    """Episodes that ended with this step."""
+    info: dict[str, Any]
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """The info of episodes at their last step, also where the next one has begun already."""
+        final: dict[str, Any] = self.info.get("final_info", self.info)
+        return final
+
+
+def play(
+    agent: Player, envs: MarioVectorEnv, *, seed: int, greedy: bool, hold: int = 1, stack: int = 1
+) -> Iterator[Step]:
+    """Play from a reset of `envs` on, for as long as steps are asked for.
+
+    With `hold` the environments step frame by frame while the agent decides once every `hold` frames, from the last
+    `stack` observations: the same play, with every frame to look at.
+    """
+    agent.begin(envs.num_envs, seed, greedy=greedy)
+    observations, _ = envs.reset(seed=seed)
+    recent = deque([observations.copy()] * stack, maxlen=stack)
+    starts = np.ones(envs.num_envs, np.bool_)
+    while True:
+        actions, probabilities, values = agent.act(np.concatenate(recent, axis=1), starts)
+        starts = np.zeros(envs.num_envs, np.bool_)
+        for held in range(1, hold + 1):
+            observations, rewards, terminated, truncated, info = envs.step(actions)
+            over = terminated | truncated
+            starts |= over
+            yield Step(held, actions, probabilities, values, rewards, over, info)
+            if starts.all():
+                break
+        recent.append(observations.copy() if stack > 1 else observations)
+
+
+def frame_by_frame(view: ViewConfig, stage: str, *, seed: int, **options: Any) -> MarioVectorEnv:
+    """One environment that steps single frames, for `play` with the view's `hold` and `stack`."""
+    return make_envs(
+        view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
+        stall_limit=view.stall_limit * view.frame_skip, step_limit=0, pin_threads=False, **options,
+    )  # fmt: skip
+
+
+@dataclass
+class Take:
+    """An episode that was played: what the agent did, and what came of it."""
+
+    stage: str
+    actions: list[int]
+    cleared: bool
+    progress: int
+    probabilities: Sequence[Tensor] = ()
+    values: Sequence[Tensor] = ()
+
+
+class Replayed:
+    """Plays a take again, action by action."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._at = 0
+
+    def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
+        self._at = 0
+
+    def act(self, observations: NDArray[np.uint8], starts: Bools) -> tuple[NDArray[np.int64], Tensor, Tensor]:
+        take, at = self._take, min(self._at, len(self._take.actions) - 1)
+        self._at += 1
+        return np.array([take.actions[at]]), take.probabilities[at][None], take.values[at][None]
+
+
+def best_take(
+    agent: Player,
+    view: ViewConfig,
+    stage: str,
+    *,
+    tries: int,
+    seed: int,
+    max_decisions: int = 0,
+    **options: Any,
+) -> Take:
+    """The first of `tries` sampled episodes to clear the stage, else the one that got furthest.
+
+    No idle frames and no sticky buttons: the actions alone then give the same episode again.
+    """
+    view = evaluation_view(view, noop_max=0, sticky=0.0)
+    envs = make_envs(view, tries, [stage], seed=seed, autoreset_mode="same_step", **options)
+    playing, best = np.ones(tries, np.bool_), Take(stage, [], False, -1)
+    taken: list[Step] = []
+    try:
+        for step in play(agent, envs, seed=seed, greedy=False):
+            taken.append(step)
+            cut_short = bool(max_decisions) and len(taken) >= max_decisions
+            for i in np.flatnonzero(playing & (step.over | cut_short)).tolist():
+                cleared, progress = bool(step.final["flag_get"][i]), int(step.final["progress"][i])
+                if (cleared, progress) > (best.cleared, best.progress):
+                    best = _take(stage, taken, i, cleared, progress)
+            playing &= ~step.over
+            if best.cleared or cut_short or not playing.any():
+                return best
+    finally:
+        envs.close()
+    raise AssertionError("play never ends by itself")
+
+
+def _take(stage: str, steps: Sequence[Step], env: int, cleared: bool, progress: int) -> Take:
+    return Take(
+        stage, [int(step.actions[env]) for step in steps], cleared, progress,
+        [step.probabilities[env] for step in steps], [step.values[env] for step in steps],
+    )  # fmt: skip
+
+
+def evaluation_view(view: ViewConfig, *, noop_max: int, sticky: float) -> ViewConfig:
+    """The view of training with the randomness of an evaluation."""
+    return replace(view, noop_max=noop_max, sticky=sticky)

@@ -1,0 +1,191 @@
+"""What a run does now and then between updates: log, save, record a video, test whether the target is reached."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from warpzone.agents.evaluation import StageResult, Trial, evaluate_stage
+from warpzone.agents.intervals import clears_needed
+from warpzone.agents.recording import RecordingStopped, Style, record_episode
+from warpzone.run.progress import Progress
+from warpzone.run.session import Session
+
+EPISODES_FOR_RATE = 100
+"""A stage's clear rate counts once its window has this many episodes."""
+
+
+class Hook(Protocol):
+    """Periodic work. `due` is asked after every update; `phase` is what the heartbeat shows meanwhile."""
+
+    phase: str
+
+    def due(self) -> bool: ...
+
+    def run(self) -> None: ...
+
+
+class LogMetrics:
+    """Writes a record of the metrics every `log_interval` updates."""
+
+    phase = "log"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._clock = _Clock(session.progress)
+
+    def observe(self, collecting_s: float, learned: dict[str, float]) -> None:
+        """Take in one update."""
+        self._learned = learned
+        self._clock.lap(collecting_s, learned["learn_time"])
+
+    def due(self) -> bool:
+        return self._session.progress.update % self._session.config.run.log_interval == 0
+
+    def run(self) -> None:
+        session, config, progress = self._session, self._session.config, self._session.progress
+        run = session.run
+        record = {
+            **self._learned, **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
+            **self._clock.read(), "update": progress.update, "global_step": progress.global_step,
+            "stage_share": session.curriculum.shares(), **session.reverse.metrics(),
+            "model_compiled": config.learn.compile and session.plan.device.type == "cuda",
+            "elapsed_s": progress.elapsed_s,
+        }  # fmt: skip
+        session.plan.display.update(run.metrics.write(record))
+
+
+class SaveCheckpoints:
+    """Saves `latest`, `best` and numbered checkpoints when their intervals are over."""
+
+    phase = "checkpoint"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def due(self) -> bool:
+        return self._session.run.checkpoints.due(self._session.progress.update)
+
+    def run(self) -> None:
+        self._session.save_due()
+
+
+class RecordVideos:
+    """Records an episode of the first stage every `video_interval` updates."""
+
+    phase = "video"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def due(self) -> bool:
+        every = self._session.config.run.video_interval
+        return bool(every) and self._session.progress.update % every == 0
+
+    def run(self) -> None:
+        session, config, update = self._session, self._session.config, self._session.progress.update
+        stage = session.stages[0]
+        path = session.run.path / "videos" / f"update_{update:06d}_{stage}.mp4"
+        try:
+            video = record_episode(
+                session.agent(), config.view, stage, path, Style(overlay=True), seed=config.run.seed + update,
+                rom=config.stage.rom or None, should_stop=lambda: bool(session.stop),
+            )  # fmt: skip
+        except RecordingStopped:
+            return
+        except OSError as error:
+            session.say(f"[train][warn] no video: cannot write {path} ({error.strerror or error})")
+            return
+        session.say(f"[train] video: {video.path} ({video.verdict})")
+
+
+class ConfirmTarget:
+    """Ends the run when fresh episodes show, with 95 % confidence, that every stage clears at the target rate.
+
+    Training episodes only say when an evaluation is worth its time: they are what the policy was selected by.
+    """
+
+    phase = "evaluate"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        run = session.config.run
+        self._needed = clears_needed(run.until_clear_rate, run.eval_episodes) / run.eval_episodes
+
+    def due(self) -> bool:
+        session, config, progress = self._session, self._session.config, self._session.progress
+        rates = progress.clear_rate
+        if not config.run.until_clear_rate or any(rates.get(s, 0.0) < self._needed for s in session.stages):
+            return False
+        # After a failed attempt, let a whole new window of episodes pass first.
+        per_window = EPISODES_FOR_RATE * 250 // (config.collect.num_envs * config.collect.rollout_steps) + 1
+        return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= per_window
+
+    def run(self) -> None:
+        session = self._session
+        session.confirmed = self._evaluate()
+        session.progress.evaluated_at = session.progress.update
+        if len(session.confirmed) == len(session.stages) and all(
+            map(self._reached, session.confirmed.values())
+        ):
+            session.ended = "the clear rate was reached"
+
+    def _evaluate(self) -> dict[str, StageResult]:
+        """Fresh episodes of every stage, up to the first that falls short; none if a stop is asked for."""
+        session, config = self._session, self._session.config
+        seed = config.run.seed + 1_000_003 + session.progress.update
+        trial = Trial(
+            config.run.eval_episodes,
+            noop_max=config.view.noop_max,
+            seed=seed,
+            threads=config.stage.env_threads,
+        )
+        results: dict[str, StageResult] = {}
+        for stage in session.stages:
+            session.say(f"[train] evaluating {stage} on {config.run.eval_episodes} fresh episodes")
+            result = evaluate_stage(
+                session.agent(), stage, trial, rom=config.stage.rom or None,
+                should_stop=lambda: bool(session.stop),
+            )  # fmt: skip
+            if result is None:
+                return {}
+            results[stage] = result
+            session.say(f"[train] {stage}: {result}")
+            if not self._reached(result):
+                break
+        return results
+
+    def _reached(self, result: StageResult) -> bool:
+        return result.interval[0] >= self._session.config.run.until_clear_rate
+
+
+class _Clock:
+    """Rates and shares of the wall time since the last record."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._restart()
+
+    def _restart(self) -> None:
+        self._began = time.perf_counter()
+        self._from_update, self._from_step = self._progress.update, self._progress.global_step
+        self._collecting = self._learning = 0.0
+
+    def lap(self, collecting_s: float, learning_s: float) -> None:
+        self._collecting += collecting_s
+        self._learning += learning_s
+
+    def read(self) -> dict[str, float]:
+        took = max(1e-9, time.perf_counter() - self._began)
+        updates = max(1, self._progress.update - self._from_update)
+        values = {
+            "env_steps_per_sec": (self._progress.global_step - self._from_step) / took,
+            "updates_per_sec": updates / took,
+            "update_time": took / updates,
+            "rollout_time": self._collecting / updates,
+            "learn_time": self._learning / updates,
+            "collect_share": self._collecting / took,
+            "learn_share": self._learning / took,
+        }
+        self._restart()
+        return values

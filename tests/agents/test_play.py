@@ -1,0 +1,50 @@
+"""`play`: frame by frame it is the same play as decision by decision, and a take can be played again."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from warpzone.agents.agent import Agent, make_policy
+from warpzone.agents.play import Replayed, best_take, evaluation_view, frame_by_frame, play
+from warpzone.envs.make import make_envs
+from warpzone.run.config import CPU
+
+VIEW = evaluation_view(CPU.view, noop_max=0, sticky=0.0)
+
+
+@pytest.fixture(scope="module")
+def agent() -> Agent:
+    torch.manual_seed(3)
+    policy = make_policy(CPU.model, CPU.view, 1, torch.device("cpu"), "auto", 1)
+    return Agent(policy, CPU.view, torch.device("cpu"))
+
+
+def test_frame_by_frame_is_the_same_play(agent: Agent) -> None:
+    skip, stack = VIEW.frame_skip, VIEW.frame_stack
+    whole = make_envs(VIEW, 1, ["1-1"], threads=1, seed=5)
+    decisions = list(islice(play(agent, whole, seed=5, greedy=False), 40))
+    single = frame_by_frame(VIEW, "1-1", seed=5)
+    frames = list(islice(play(agent, single, seed=5, greedy=False, hold=skip, stack=stack), 40 * skip))
+    for k, step in enumerate(decisions):
+        last = frames[k * skip + skip - 1]
+        assert last.held == skip
+        assert (step.actions == last.actions).all()
+        assert step.info["x_pos"][0] == last.info["x_pos"][0]
+        torch.testing.assert_close(step.probabilities, last.probabilities)
+    assert np.array_equal(whole.ram, single.ram)
+    whole.close()
+    single.close()
+
+
+def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:
+    take = best_take(agent, VIEW, "1-1", tries=3, seed=1, max_decisions=30, threads=1)
+    assert len(take.actions) == len(take.probabilities) == len(take.values) <= 30
+    envs = make_envs(VIEW, 1, ["1-1"], threads=1)
+    steps = list(islice(play(Replayed(take), envs, seed=0, greedy=False), len(take.actions)))
+    assert int(steps[-1].final["progress"][0]) == take.progress
+    assert [int(step.actions[0]) for step in steps] == take.actions
+    envs.close()
