@@ -1,8 +1,11 @@
 """The errors a user can cause. Each message is one sentence: what is wrong and what to do."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class Error(Exception):
-    """Anything the user can mend. The command line prints the message and exits with status 2."""
+    """Anything the user can fix. The command line prints the message and exits with status 2."""
 
 
 class RomError(Error):
@@ -15,3 +18,16 @@ class ConfigError(Error, ValueError):
 
 class CheckpointError(Error):
     """A checkpoint or snapshot is damaged, foreign or does not fit."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """What was probably meant: by its initials (lr for learning-rate), as a part of it, or with a typing error."""
+    names = list(known)
+    plain = word.lower().strip("-").replace("_", "-")
+    for name in names:
+        parts = name.lower().strip("-").replace("_", "-").split("-")
+        if len(plain) > 1 and plain == "".join(part[:1] for part in parts):
+            return name
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.75)
+    within = sorted((name for name in names if plain in name.lower().replace("_", "-").split("-")), key=len)
+    return next(iter([*close, *within, *difflib.get_close_matches(word, names, n=1)]), None)

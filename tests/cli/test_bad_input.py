@@ -27,10 +27,13 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a script of unknown buttons": (["--scripted-sequence", "FIRE:8"], "Unknown button 'FIRE'"),
     "a script without frames": (["--scripted-sequence", "RIGHT"], "BUTTONS:FRAMES"),
     "an action that does not exist": (["--forward-action-id", "7"], "There is no action 7"),
+    "seven environments": (["--num-envs", "7"], "--num-envs 8 works"),
+    "another name for a flag": (["--lr", "1e-3"], "did you mean --learning-rate?"),
+    "a word for a number": (["--num-envs", "many"], "--num-envs takes a whole number, not 'many'"),
     "a rate above one": (["--until-clear-rate", "95"], "a rate from 0 to 1"),
     "a negative limit": (["--total-updates", "-1"], "can't be negative"),
     "no checkpoint to resume": (["--resume", "latest"], "has no sound checkpoint"),
-    "a run to resume that is not there": (["--resume", "nowhere"], "no such checkpoint, run or folder"),
+    "a run to resume that is not there": (["--resume", "nowhere"], "looked for nowhere and runs/nowhere"),
 }
 
 
@@ -94,12 +97,21 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["play", "--host", "0.0.0.0", "--token", "correct horse battery"], "may consist of letters"),
         (["play", "--rom", "nowhere.nes"], "There is no ROM at nowhere.nes"),
         (["play", "--start", "nowhere.json"], "The replay nowhere.json can't be read"),
-        (["report", "nowhere"], "nowhere is not a run"),
+        (
+            ["report", "nowhere"],
+            "There is no checkpoint or run 'nowhere' (looked for nowhere and runs/nowhere)",
+        ),
         (["report"], "name at least one run"),
-        (["export", "nowhere"], "nowhere is not a run"),
-        (["checkpoints", "inspect", "nowhere.pt"], "nowhere.pt does not exist"),
+        (["export", "nowhere"], "There is no checkpoint or run 'nowhere'"),
+        (["control", "nowhere", "pause"], "There is no checkpoint or run 'nowhere'"),
+        (["eval", "--checkpoint", "runs/a/best.pt"], "There is no checkpoint or run 'runs/a/best.pt'"),
+        (["checkpoints", "inspect", "nowhere.pt"], "There is no checkpoint or run 'nowhere.pt'"),
+        (["checkpoints", "list", "--runs-dir", "nowhere"], "There is no folder nowhere"),
+        (["checkpoints", "lits"], "choose list, inspect"),
+        (["eval", "--episode", "3"], "did you mean --episodes?"),
         (["bench", "nowhere"], "There is no benchmark 'nowhere'"),
         (["nowhere"], "there is no command 'nowhere'"),
+        (["trian"], "did you mean train?"),
     ],
 )
 def test_the_other_commands_refuse(

@@ -44,6 +44,16 @@ def test_a_run_is_found_by_its_name(
     assert "policy.w [2, 3]" in capsys.readouterr().out
 
 
+def test_runs_elsewhere_are_found_with_runs_dir(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = ["--runs-dir", str(folder.parents[1])]
+    for argv in (["list"], ["list", "demo"], ["inspect", "demo"], ["prune", "demo", "--dry-run"]):
+        assert run([*argv, *runs]) == 0
+    with pytest.raises(CheckpointError, match=r"did you mean demo\?"):
+        run(["inspect", "deno", *runs])
+    with pytest.raises(CheckpointError, match=r"did you mean latest\.pt\?"):
+        run(["inspect", str(folder / "lattest.pt"), *runs])
+
+
 def test_inspect_as_json_is_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", str(folder / step_name(200)), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)

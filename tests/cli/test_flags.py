@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpzone.cli.flags import parse, with_environment
-from warpzone.cli.train import settings
-from warpzone.errors import ConfigError
+from warpzone.cli.commands import flags_of_commands, misspelt_variables
+from warpzone.cli.flags import SEED_NAMES, flags_of, parse, with_environment
+from warpzone.cli.train import COMMON, changes, flag_groups, settings
+from warpzone.errors import ConfigError, nearest
+from warpzone.run.config import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -45,16 +48,24 @@ class Outer:
 
 
 def parsed(argv: list[str], **environ: str) -> Outer:
-    return parse(Outer(), argv, "test", "", environ)
+    return parse(Outer(), argv, "test", environ)
 
 
 def test_an_environment_variable_sets_the_flag_of_its_name() -> None:
-    changed = parsed([], RATE="0.25", KIND="b", COUNT="0x10", IS_ON="yes", SIZE="26x32", OUT="/tmp/x")
+    changed = parsed(
+        [],
+        WARPZONE_RATE="0.25",
+        WARPZONE_KIND="b",
+        WARPZONE_COUNT="0x10",
+        WARPZONE_IS_ON="yes",
+        WARPZONE_SIZE="26x32",
+        WARPZONE_OUT="/tmp/x",
+    )
     assert changed == Outer(Inner(0.25, "b"), 16, True, (26, 32), Path("/tmp/x"))
 
 
 def test_an_explicit_flag_wins_over_the_environment() -> None:
-    assert parsed(["--rate", "0.75"], RATE="0.25").inner.rate == 0.75
+    assert parsed(["--rate", "0.75"], WARPZONE_RATE="0.25").inner.rate == 0.75
 
 
 @pytest.mark.parametrize(
@@ -62,13 +73,13 @@ def test_an_explicit_flag_wins_over_the_environment() -> None:
     [("RATE", "fast"), ("COUNT", "many"), ("IS_ON", "maybe"), ("KIND", "c"), ("SIZE", "a,b")],
 )
 def test_an_environment_variable_that_is_no_value_is_named(name: str, text: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}='{text}'"):
-        parsed([], **{name: text})
+    with pytest.raises(ConfigError, match=f"WARPZONE_{name} takes .*, not '{text}'"):
+        parsed([], **{f"WARPZONE_{name}": text})
 
 
 @given(st.floats(min_value=0, max_value=1))
 def test_every_rate_survives_being_written_as_a_variable(rate: float) -> None:
-    assert with_environment(Outer(), {"RATE": repr(rate)}).inner.rate == rate
+    assert with_environment(Outer(), {"WARPZONE_RATE": repr(rate)}).inner.rate == rate
 
 
 def test_what_a_setting_refuses_is_raised_as_its_own_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,11 +88,100 @@ def test_what_a_setting_refuses_is_raised_as_its_own_sentence(capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
-def test_an_unknown_flag_is_named_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as leaving:
-        parsed(["--nonsense", "1"])
-    assert leaving.value.code == 2
-    assert "--nonsense" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--nonsense", "1"], "test has no flag --nonsense: see test --help-all."),
+        (["--cuont", "1"], "test has no flag --cuont: did you mean --count?"),
+        (["--no-rate"], "test has no flag --no-rate"),
+        (["--count", "many"], "--count takes a whole number, not 'many'."),
+        (["--kind=c"], "--kind takes {a,b}, not 'c'."),
+    ],
+)
+def test_a_flag_or_value_that_does_not_exist_is_refused_in_a_sentence(argv: list[str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parsed(argv)
+    assert str(refused.value).startswith(sentence)
+
+
+COMMON_NAMES = (
+    *(
+        "STAGE",
+        "SEED",
+        "OUT",
+        "WIDTH",
+        "CLIP",
+        "PROFILE",
+        "KEEP",
+        "DEVICE",
+        "WORLD",
+        "PRESET",
+        "GAMMA",
+        "OPEN",
+    ),
+    *("RESUME", "HIDDEN", "TOKEN", "NUM_ENVS", "LEARNING_RATE"),
+)
+
+
+def test_unprefixed_variables_have_no_effect(tmp_path: Path) -> None:
+    runs = ["--preset", "cpu", "--runs-dir", str(tmp_path)]
+    assert settings(runs, dict.fromkeys(COMMON_NAMES, "prod")) == settings(runs, {})
+
+
+def test_the_seed_systems_own_names_need_no_prefix(tmp_path: Path) -> None:
+    seeds = {
+        "RUN_NAME": "bootstrap",
+        "ACTION_TYPE": "extended",
+        "PROBE_FORWARD": "1",
+        "RAM_X_HIGH": "0x10",
+        "SCRIPTED_SEQUENCE": "START:8,RIGHT+B:180",
+    }
+    assert seeds.keys() <= SEED_NAMES.keys()
+    config = settings(["--preset", "cpu", "--runs-dir", str(tmp_path)], seeds)
+    assert config.run.run_name == "bootstrap"
+    assert config.view.action_type == "extended"
+    assert config.script.probe_forward_actions
+    assert config.backend.ram_x_high_addr == "0x10"
+    assert config.script.scripted_sequence == seeds["SCRIPTED_SEQUENCE"]
+
+
+def test_every_seed_name_is_a_flag_of_train() -> None:
+    assert set(SEED_NAMES.values()) <= {flag.field for flag in flags_of(TrainConfig())}
+
+
+def test_a_misspelt_variable_is_named_with_what_was_meant() -> None:
+    known = {
+        "WARPZONE_SEED": "1",
+        "WARPZONE_OUT": "x",
+        "WARPZONE_ROM": "x",
+        "WARPZONE_TRIALS": "3",
+        "HOME": "/",
+    }
+    assert misspelt_variables(known) == []
+    [warning] = misspelt_variables({**known, "WARPZONE_NUM_ENV": "3"})
+    assert "WARPZONE_NUM_ENV: did you mean WARPZONE_NUM_ENVS?" in warning
+
+
+@pytest.mark.parametrize("command", flags_of_commands())
+def test_the_help_of_every_flag_is_one_short_phrase(command: str) -> None:
+    for flag in flags_of_commands()[command]:
+        assert 1 <= len(flag.help.split()) <= 15, f"{command} {flag.name}: {flag.help}"
+        assert flag.help.endswith((".", "...")), f"{command} {flag.name}: {flag.help}"
+
+
+def test_every_command_that_takes_a_run_takes_the_folder_of_runs() -> None:
+    takes_runs = {"run", "runs", "checkpoint", "run_name", "paths", "path"}
+    for command, flags in flags_of_commands().items():
+        fields = {flag.field for flag in flags}
+        assert "runs_dir" in fields or not fields & takes_runs, command
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("lr", "learning-rate"), ("envs", "num-envs"), ("total-step", "total-steps")]
+)
+def test_the_nearest_name_is_found_by_initials_parts_and_typing_errors(word: str, meant: str) -> None:
+    names = ["adaptive-lr", "learning-rate", "lr-schedule", "num-envs", "total-steps", "total-updates"]
+    assert nearest(word, names) == meant
 
 
 def test_the_reward_weight_of_the_contract_is_read_from_the_environment(tmp_path: Path) -> None:
@@ -94,9 +194,10 @@ def test_the_reward_weight_of_the_contract_is_read_from_the_environment(tmp_path
 def test_the_preset_can_come_from_the_environment_and_a_flag_still_wins(tmp_path: Path) -> None:
     runs = ["--runs-dir", str(tmp_path)]
     assert (
-        settings(runs, {"PRESET": "gpu"}).model.encoder == settings([*runs, "--preset=gpu"], {}).model.encoder
+        settings(runs, {"WARPZONE_PRESET": "gpu"}).model.encoder
+        == settings([*runs, "--preset=gpu"], {}).model.encoder
     )
-    assert settings([*runs, "--preset", "cpu"], {"PRESET": "gpu"}).run.preset == "cpu"
+    assert settings([*runs, "--preset", "cpu"], {"WARPZONE_PRESET": "gpu"}).run.preset == "cpu"
 
 
 FLAGS_OF_THE_CONTRACT = """
@@ -104,7 +205,7 @@ FLAGS_OF_THE_CONTRACT = """
 --parent-prewarm-all --worker-start-delay --env-reset-timeout --enable-ram-x-parse --ram-x-high-addr --ram-x-low-addr
 --reward-distance-weight --reward-scale-start --reward-scale-final --reward-scale-anneal-steps
 --scripted-sequence --scripted-forward-frames --probe-forward-actions --forward-action-id --curriculum
---recurrent-type --memory-length --algo --no-amp --no-compile --grad-accum --per --per-sample-interval
+--recurrent-type --memory-length --algo --amp --compile --grad-accum --per --per-sample-interval
 --per-gpu-sample --overlap-collect --num-envs --rollout-steps --total-updates --log-interval --seed --device --resume
 --enable-tensorboard --wandb-project --heartbeat-path --heartbeat-timeout --slow-step-trace-threshold
 --slow-step-trace-window --monitor-interval --profile --adaptive-entropy --adaptive-lr --keep --checkpoint-envs
@@ -113,7 +214,57 @@ FLAGS_OF_THE_CONTRACT = """
 
 
 def test_train_has_every_flag_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        settings(["--preset", "cpu", "--help-all"], {})
+    assert leaving.value.code == 0
+    words = set(capsys.readouterr().out.replace("[no-]", "").split())
+    assert [flag for flag in FLAGS_OF_THE_CONTRACT.split() if flag not in words] == []
+
+
+def test_help_shows_the_flags_that_people_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         settings(["--preset", "cpu", "-h"], {})
-    words = set(capsys.readouterr().out.replace(",", " ").replace("|", " ").split())
-    assert [flag for flag in FLAGS_OF_THE_CONTRACT.split() if flag not in words] == []
+    shown = capsys.readouterr().out
+    listed = [line for line in shown.splitlines() if line.startswith("  --")]
+    assert 20 <= len(listed) <= 30
+    for title in COMMON:
+        assert f"\n{title}\n" in shown
+    assert "--help-all shows all" in shown
+
+
+def test_all_flags_of_teachers_stand_together() -> None:
+    groups = flag_groups(flags_of(TrainConfig()))
+    assert {"teachers", "teacher_rate", "teacher_coef", "teacher_final", "teacher_temperature"} == {
+        flag.field for flag in groups["teachers"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "stages"),
+    [
+        (["--stage", "1-2"], ["1-2"]),
+        (["--world", "3", "--stage", "2"], ["3-2"]),
+        (["--stage", "1-3", "--stage-span", "2"], ["1-3", "1-4"]),
+        (["--stages", "8-1,8-2"], ["8-1", "8-2"]),
+    ],
+)
+def test_stages_can_be_chosen_in_several_ways(flags: list[str], stages: list[str], tmp_path: Path) -> None:
+    assert settings(["--preset", "cpu", "--runs-dir", str(tmp_path), *flags], {}).stage.names() == stages
+
+
+def test_a_resumed_run_takes_the_stages_of_the_flags_whichever_way_it_had_them_before(tmp_path: Path) -> None:
+    for first, then, stages in (
+        (["--stages", "1-2,1-3"], ["--world", "4", "--stage", "1"], ["4-1"]),
+        (["--random-stage"], ["--stages", "1-1"], ["1-1"]),
+        (["--stages", "1-2"], [], ["1-2"]),
+    ):
+        saved = settings(["--preset", "cpu", *first], {})
+        (tmp_path / "mario" / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mario" / "checkpoints" / "latest.pt").touch()
+        (tmp_path / "mario" / "config.json").write_text(json.dumps(saved.as_dict()))
+        assert settings(["--runs-dir", str(tmp_path), *then], {}).stage.names() == stages
+
+
+def test_what_a_resumed_run_does_otherwise_is_named() -> None:
+    before, now = (settings(["--preset", "cpu", "--stages", name], {}) for name in ("1-1", "2-2"))
+    assert changes(before, now) == ["stages 1-1 -> 2-2"]

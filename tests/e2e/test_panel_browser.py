@@ -175,7 +175,7 @@ def test_controls_are_refused_without_the_token_and_obeyed_with_it(
     assert training.wait(PATIENCE_S) == 0
     wait(lambda: text(browser, "state") == "finished")
     said = (runs / "live" / "train.log").read_text()
-    for line in ("-> 0.00025", ": paused", ": going on", ": stopping after this update"):
+    for line in ("-> 0.00025", ": paused", ": resumed", ": stopping after this update"):
         assert line in said
     state = json.loads((runs / "live" / "control_state.json").read_text())
     assert [result["accepted"] for result in state["results"]] == [True] * 4

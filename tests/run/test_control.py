@@ -139,7 +139,7 @@ def test_a_paused_run_waits_and_the_wait_is_no_training_time(tmp_path: Path) -> 
     took = time.monotonic() - began
     assert outcome.progress.update == 4
     assert outcome.progress.elapsed_s < took - 1.8
-    assert [line.rpartition(": ")[2] for line in said(display)] == ["paused", "going on"]
+    assert [line.rpartition(": ")[2] for line in said(display)] == ["paused", "resumed"]
 
 
 def test_lines_that_are_no_requests_are_refused_and_training_goes_on(tmp_path: Path) -> None:
@@ -157,12 +157,18 @@ def test_lines_that_are_no_requests_are_refused_and_training_goes_on(tmp_path: P
     assert all("refused" in line for line in said(display))
 
 
+def test_settings_may_stand_beside_the_command() -> None:
+    under = check_request({"command": "set", "values": {"learning_rate": 2e-4}})
+    assert check_request({"command": "set", "learning_rate": 2e-4, "token": "x", "id": "1"}) == under
+
+
 @pytest.mark.parametrize(
     ("request_", "fault"),
     [
-        ({}, "There is no control"),
-        ({"command": "rm"}, "There is no control"),
-        ({"command": "set"}, "Name at least one"),
+        ({}, "There is no request"),
+        ({"command": "rm"}, "There is no request"),
+        ({"command": "set"}, "Name a setting to change"),
+        ({"command": "set", "gamma": 0.5}, "can't be changed"),
         ({"command": "set", "values": {"learning_rate": 1}}, "between 1e-07 and 0.1"),
         ({"command": "set", "values": {"learning_rate": True}}, "must be a number"),
         ({"command": "set", "values": {"learning_rate": float("nan")}}, "must be a number"),

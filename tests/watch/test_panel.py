@@ -8,6 +8,7 @@ import json
 import os
 import random
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,9 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 
 from tests.watch.panel_server import TOKEN, Panel, add_record, serving, write_run
+from warpzone.cli import watch
 from warpzone.cli.watch import check_access, listen, run
-from warpzone.errors import ConfigError
+from warpzone.errors import CheckpointError, ConfigError
 from warpzone.watch.panel.guard import is_loopback
 from warpzone.watch.panel.runs import Runs, is_plain_name, thinned
 from warpzone.watch.panel.server import PAGE, STATIC
@@ -166,7 +168,10 @@ def test_controls_with_the_token_reach_the_run(panel: Panel, runs: Path) -> None
 
 
 def test_a_control_out_of_bounds_or_of_a_finished_run_is_refused_in_a_sentence(panel: Panel) -> None:
-    for values, words in (({"learning_rate": 5}, "between"), ({"learning_rate": 1e-4}, "takes no controls")):
+    for values, words in (
+        ({"learning_rate": 5}, "between"),
+        ({"learning_rate": 1e-4}, "is not training now"),
+    ):
         body = json.dumps({"command": "set", "values": values}).encode()
         status, answer, _ = panel.ask("/api/runs/demo/control", data=body, headers={"x-run-token": TOKEN})
         assert status == 400
@@ -212,11 +217,23 @@ def test_listening_elsewhere_needs_a_token() -> None:
     ] * 2
 
 
-def test_a_port_in_use_and_a_run_that_is_not_there_are_said_in_a_sentence(tmp_path: Path) -> None:
+def test_a_port_in_use_and_a_run_that_is_not_there_are_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "WAIT_FOR_RUN_S", 0.2)
     with listen("127.0.0.1", 0) as taken, pytest.raises(ConfigError, match="choose another --port"):
         listen("127.0.0.1", taken.getsockname()[1])
-    with pytest.raises(ConfigError, match="There is no run 'nope'"):
+    (tmp_path / "noop").mkdir()
+    with pytest.raises(CheckpointError, match=r"'nope' .looked for .*/nope.: did you mean noop\?"):
         run(["nope", "--runs-dir", str(tmp_path)])
+
+
+def test_a_run_that_is_being_started_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+    monkeypatch.setattr(watch, "serve", lambda *arguments: served.append(arguments[:2]))
+    threading.Timer(0.5, (tmp_path / "soon").mkdir).start()
+    assert run(["soon", "--runs-dir", str(tmp_path), "--port", "0"]) == 0
+    assert served == [(tmp_path, "soon")]
 
 
 def test_viewers_that_vanish_leave_nothing_behind(panel: Panel) -> None:

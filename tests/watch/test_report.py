@@ -54,7 +54,8 @@ class Page(HTMLParser):
 def test_a_report_is_one_page_with_its_pictures_inside(tmp_path: Path) -> None:
     a, b = make_run(tmp_path / "runs" / "a"), make_run(tmp_path / "runs" / "b", replay=False)
     assert report.run(["a", str(b), "--runs-dir", str(tmp_path / "runs")]) == 0
-    text = (a / "report.html").read_text()
+    text = (tmp_path / "runs" / "report_a_b.html").read_text()
+    assert not (a / "report.html").exists()
     page = Page(text)
     assert page.links == []
     assert all(source.startswith("data:") for source in page.sources)
@@ -70,9 +71,34 @@ def test_a_report_is_one_page_with_its_pictures_inside(tmp_path: Path) -> None:
         assert title in titles
     assert "GPU" not in titles
     assert "&lt;b&gt;not markup" in text
-    pictures = sorted(p.name for p in (a / "report").glob("*.png"))
+    pictures = sorted(p.name for p in (tmp_path / "runs" / "report_a_b").glob("*.png"))
     assert "clear_rate_per_stage.png" in pictures
     assert len(pictures) == len(titles)
+
+
+def test_a_comparison_shows_the_settings_that_differ_and_the_updates_of_the_last_checkpoint(
+    tmp_path: Path,
+) -> None:
+    a, b = make_run(tmp_path / "a"), make_run(tmp_path / "b")
+    for run, stage, rate in ((a, "1-1", 0.5), (b, "1-2", 0.25)):
+        config = {
+            "run": {"run_name": run.name},
+            "stage": {"stages": stage},
+            "learn": {"clip": rate, "gamma": 0.9},
+        }
+        (run / "config.json").write_text(json.dumps(config))
+    (a / "checkpoints").mkdir()
+    (a / "checkpoints" / "latest.json").write_text('{"global_update": 33, "global_step": 33000}')
+    assert report.run([str(a), str(b)]) == 0
+    text = (tmp_path / "report_a_b.html").read_text()
+    assert "These runs train on different stages." in text
+    assert (
+        "<tr><td>stages</td><td>1-1</td><td>1-2</td></tr><tr><td>clip</td><td>0.5</td><td>0.25</td></tr>"
+        in text
+    )
+    assert "<td>gamma</td>" not in text
+    assert "<tr><td>a</td><td>33</td><td>33,000</td>" in text
+    assert "<tr><td>b</td><td>30</td><td>30,000</td>" in text
 
 
 def test_small_videos_are_inside_and_large_ones_linked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.agents.weights_file import SUFFIX, load_weights
-from warpzone.checkpoints.finding import best_checkpoint, fit_weights
+from warpzone.checkpoints.finding import best_checkpoint, find_place, fit_weights
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.envs.config import ViewConfig
@@ -109,12 +109,5 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
 
 def resolve_checkpoint(checkpoint: str, runs_dir: Path) -> Path:
     """A file, or the best checkpoint of a run given by name or folder."""
-    given = Path(checkpoint)
-    for folder in (given, runs_dir / checkpoint):
-        if folder.is_dir():
-            return best_checkpoint(folder)
-    if not given.exists() and not given.suffix:
-        raise CheckpointError(
-            f"There is no checkpoint or run {checkpoint!r}: see `warpzone checkpoints list`."
-        )
-    return given
+    place = find_place(checkpoint, runs_dir)
+    return best_checkpoint(place) if place.is_dir() else place

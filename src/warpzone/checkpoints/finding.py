@@ -18,7 +18,7 @@ import torch
 
 from warpzone.checkpoints.saving import checkpoint_path, described_metas, numbered_checkpoints, read_meta
 from warpzone.checkpoints.sidecar import CheckpointMeta
-from warpzone.errors import CheckpointError
+from warpzone.errors import CheckpointError, nearest
 
 SEARCH_LIMIT_FILES = 10_000
 _COMPILED = "_orig_mod."
@@ -66,6 +66,24 @@ def find_resume(
             f"{run_folder} has no sound checkpoint; leave --resume out to start from the beginning"
         )
     return found
+
+
+def find_place(name: str, runs_folder: Path) -> Path:
+    """A file, or the folder of a run given by its path or its name; CheckpointError says where it was looked for."""
+    places = (Path(name), runs_folder / name)
+    for place in (*places, *map(checkpoint_path, places)):
+        if place.exists() or place.is_symlink():
+            return place
+    raise not_found(name, *places)
+
+
+def not_found(name: str, *places: Path) -> CheckpointError:
+    """What to raise where there is nothing: where it was looked for, and what there is of a similar name."""
+    known = [path.name for place in places if place.parent.is_dir() for path in place.parent.iterdir()]
+    near = nearest(Path(name).name, sorted(known))
+    hint = f"did you mean {near}?" if near else "see `warpzone checkpoints list`."
+    looked = " and ".join(dict.fromkeys(map(str, places)))
+    return CheckpointError(f"There is no checkpoint or run {name!r} (looked for {looked}): {hint}")
 
 
 def best_checkpoint(run_folder: Path) -> Path:
@@ -212,20 +230,13 @@ def _as_json(value: Any) -> Any:
 
 
 def _explicit(resume: str, runs_folder: Path | None) -> ResumeSource:
-    places = [Path(resume)] + ([runs_folder / resume] if runs_folder is not None else [])
-    for place in places:
-        if place.is_dir():
-            newest = _newest_of_run(place)
-            if newest is None:
-                raise CheckpointError(f"{place} has no sound checkpoint; give another path to --resume")
-            return ResumeSource(newest.path, newest.meta, "--resume")
-    for place in places:
-        path = checkpoint_path(place)
-        if path.exists() or path.is_symlink():
-            return ResumeSource(path, read_meta(path), "--resume")
-    raise CheckpointError(
-        f"--resume {resume}: no such checkpoint, run or folder; see `warpzone checkpoints list`"
-    )
+    place = find_place(resume, runs_folder or Path())
+    if not place.is_dir():
+        return ResumeSource(checkpoint_path(place), read_meta(checkpoint_path(place)), "--resume")
+    newest = _newest_of_run(place)
+    if newest is None:
+        raise CheckpointError(f"{place} has no sound checkpoint; give another path to --resume")
+    return ResumeSource(newest.path, newest.meta, "--resume")
 
 
 def _newest_of_run(run_folder: Path, *, latest_first: bool = False) -> ResumeSource | None:

@@ -93,11 +93,12 @@ def compare(config: BenchBackendsConfig) -> dict[str, dict[str, list[float]]]:
     return results
 
 
+SETTINGS = {"": BenchBackendsConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, measure and print; the exit code."""
-    config = parse(
-        BenchBackendsConfig(), argv, "warpzone bench backends", BenchBackendsConfig.__doc__ or "", {}
-    )
+    config = parse(BenchBackendsConfig(), argv, "warpzone bench backends")
     if config.dry_run:
         print(json.dumps(asdict(config), indent=2))
         return 0

@@ -296,9 +296,12 @@ def show(results: dict[str, Any], console: Console) -> None:
         console.print(f"memory: {results['kb_per_environment']:,.0f} KB for each of 1,024 environments")
 
 
+SETTINGS = {"": BenchEnvConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, measure and print; the exit code."""
-    config = parse(BenchEnvConfig(), argv, "warpzone bench env", BenchEnvConfig.__doc__ or "", {})
+    config = parse(BenchEnvConfig(), argv, "warpzone bench env")
     if config.dry_run:
         print(json.dumps(asdict(config), indent=2, default=str))
         return 0

@@ -126,12 +126,13 @@ def row(
     )
 
 
+SETTINGS = {"": BenchOverlapConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, train the matrix and write the table; the exit code."""
     at = argv.index("--") if "--" in argv else len(argv)
-    config = parse(
-        BenchOverlapConfig(), argv[:at], "warpzone bench overlap", BenchOverlapConfig.__doc__ or ""
-    )
+    config = parse(BenchOverlapConfig(), argv[:at], "warpzone bench overlap")
     sizes = [
         (n, steps)
         for n in numbers("--num-envs-list", config.num_envs_list)

@@ -110,9 +110,12 @@ def rate(draw: Callable[[], object], per_call: int, seconds: float, device: torc
     return per_call * calls / (time.perf_counter() - began)
 
 
+SETTINGS = {"": BenchReplayConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, check, measure and print; the exit code."""
-    config = parse(BenchReplayConfig(), argv, "warpzone bench replay", BenchReplayConfig.__doc__ or "")
+    config = parse(BenchReplayConfig(), argv, "warpzone bench replay")
     found = samplers(config.capacity, config.seed)
     if config.dry_run:
         print(json.dumps({"samplers": list(found), "capacity": config.capacity, "samples": config.samples}))

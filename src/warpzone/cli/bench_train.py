@@ -135,9 +135,12 @@ def sides(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: Ex
     return found
 
 
+SETTINGS = {"": BenchTrainConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, check, measure and print; the exit code."""
-    config = parse(BenchTrainConfig(), argv, "warpzone bench train", BenchTrainConfig.__doc__ or "")
+    config = parse(BenchTrainConfig(), argv, "warpzone bench train")
     training = config.training()
     if config.dry_run:
         print(json.dumps(training.as_dict(), indent=2))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import tyro
 
+from warpzone.agents.agent import resolve_checkpoint
 from warpzone.agents.widen import widened
-from warpzone.checkpoints.finding import best_checkpoint, find_resume
+from warpzone.checkpoints.finding import find_place, find_resume
 from warpzone.checkpoints.repairing import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
 from warpzone.checkpoints.saving import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
+from warpzone.cli.commands import usage
+from warpzone.cli.flags import blank, parse
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
@@ -23,8 +26,10 @@ from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 class List:
     """List the checkpoints of runs, and whether each is sound."""
 
-    paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
-    """Runs, or folders that hold runs."""
+    paths: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Runs by name or folder, or folders of runs; by default all."""
+    runs_dir: Path = Path("runs")
+    """Folder of all runs."""
     verify: bool = True
     """Check the digest of every file instead of reading sidecars only."""
 
@@ -33,9 +38,11 @@ class List:
 class Inspect:
     """Show what a checkpoint is and holds. Nothing in it is executed."""
 
-    path: tyro.conf.Positional[Path]
-    """A checkpoint, or a run for its best one."""
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    path: tyro.conf.Positional[str]
+    """Checkpoint file, or a run's name for its best checkpoint."""
+    runs_dir: Path = Path("runs")
+    """Folder of all runs."""
+    json: bool = False
     """Print JSON."""
 
 
@@ -43,8 +50,10 @@ class Inspect:
 class Backfill:
     """Repair sidecars that say global_step 0 after many updates; the originals stay as .bak."""
 
-    paths: tyro.conf.Positional[tuple[Path, ...]] = (Path("runs"),)
-    """Sidecars, or folders to search for them."""
+    paths: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Sidecars, runs or folders to search; by default all runs."""
+    runs_dir: Path = Path("runs")
+    """Folder of all runs."""
     assume_rollout_steps: int = SEED_ROLLOUT_STEPS
     """Rollout length where a sidecar has none, in decisions."""
     check: bool = False
@@ -57,8 +66,10 @@ class Backfill:
 class Prune:
     """Delete all but the newest numbered checkpoints of runs; `latest` and `best` always stay."""
 
-    paths: tyro.conf.Positional[tuple[Path, ...]]
-    """Runs, or folders that hold runs."""
+    paths: tyro.conf.Positional[tuple[str, ...]]
+    """Runs by name or folder, or folders of runs."""
+    runs_dir: Path = Path("runs")
+    """Folder of all runs."""
     keep: int = 5
     """Numbered checkpoints to keep per run."""
     dry_run: bool = False
@@ -69,45 +80,42 @@ class Prune:
 class Widen:
     """Give a trained agent a larger action set, to resume from with `train --resume`."""
 
-    path: tyro.conf.Positional[Path]
-    """A checkpoint, or a run for its newest one."""
+    path: tyro.conf.Positional[str]
+    """Checkpoint file, or a run's name for its newest checkpoint."""
     action_type: Literal["simple", "complex", "extended"]
     """Larger action set that begins with the agent's own."""
     out: Path
     """Path of the new checkpoint."""
+    runs_dir: Path = Path("runs")
+    """Folder of all runs."""
 
 
-Config = (
-    Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[Backfill, tyro.conf.subcommand("backfill")]
-    | Annotated[Prune, tyro.conf.subcommand("prune")]
-    | Annotated[Widen, tyro.conf.subcommand("widen")]
-)
+SETTINGS = {"list": List, "inspect": Inspect, "backfill": Backfill, "prune": Prune, "widen": Widen}
 
 
 def run(argv: list[str]) -> int:
     """Parse and do; the exit code."""
-    return main(tyro.cli(Config, args=argv, prog="warpzone checkpoints"))
-
-
-def main(args: List | Inspect | Backfill | Prune | Widen) -> int:
-    if isinstance(args, List):
-        return _list(args)
-    if isinstance(args, Inspect):
-        return _inspect(args)
-    if isinstance(args, Backfill):
-        return _backfill(args)
-    if isinstance(args, Widen):
-        return _widen(args)
-    return _prune(args)
+    if not argv or argv[0] in ("-h", "--help"):
+        about = {
+            word: (kind.__doc__ or "").partition(". ")[0].rstrip(".").lower()
+            for word, kind in SETTINGS.items()
+        }
+        print(usage("warpzone checkpoints NAME", about))
+        return EXIT_OK
+    if argv[0] not in SETTINGS:
+        raise ConfigError(f"There is no command 'checkpoints {argv[0]}': choose {', '.join(SETTINGS)}.")
+    actions: dict[str, Callable[..., int]] = {
+        "list": _list, "inspect": _inspect, "backfill": _backfill, "prune": _prune, "widen": _widen,
+    }  # fmt: skip
+    return actions[argv[0]](parse(blank(SETTINGS[argv[0]]), argv[1:], f"warpzone checkpoints {argv[0]}"))
 
 
 def _list(args: List) -> int:
     rows: list[tuple[str, ...]] = [("checkpoint", "update", "step", "cleared", "MB", "saved", "state")]
-    rows += [_row(path, args.verify) for folder in _checkpoint_folders(args.paths) for path in _files(folder)]
+    places = _places(args.paths, args.runs_dir)
+    rows += [_row(path, args.verify) for folder in _checkpoint_folders(places) for path in _files(folder)]
     if len(rows) == 1:
-        print(f"no checkpoints below {', '.join(map(str, args.paths))}")
+        print(f"no checkpoints below {', '.join(map(str, places))}")
         return EXIT_OK
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
@@ -146,12 +154,11 @@ def _megabytes(path: Path) -> str:
 
 
 def _inspect(args: Inspect) -> int:
-    place = checkpoint_path(args.path) if checkpoint_path(args.path).exists() else _existing_one(args.path)
-    path = best_checkpoint(place) if place.is_dir() else checkpoint_path(place)
+    path = resolve_checkpoint(args.path, args.runs_dir)
     checkpoint = load_checkpoint(path)
     tensors = list(_leaves(checkpoint.state, ""))
     numbers = sum(count for *_, count in tensors)
-    if args.as_json:
+    if args.json:
         held = {name: shape for name, shape, _ in tensors}
         print(json.dumps({"path": str(path), **asdict(checkpoint.meta), "holds": held}, indent=2))
         return EXIT_OK
@@ -183,7 +190,7 @@ def _backfill(args: Backfill) -> int:
         raise ConfigError("--assume-rollout-steps is at least 1")
     repairs = [
         repair
-        for path in _existing(args.paths)
+        for path in _places(args.paths, args.runs_dir)
         for repair in find_repairs(path, assume_rollout_steps=args.assume_rollout_steps)
     ]
     changing = not (args.check or args.dry_run)
@@ -200,42 +207,34 @@ def _backfill(args: Backfill) -> int:
 def _prune(args: Prune) -> int:
     if args.keep < 1:
         raise ConfigError("--keep is at least 1 here; delete a run's folder to be rid of all its checkpoints")
-    for folder in _checkpoint_folders(args.paths):
+    for folder in _checkpoint_folders(_places(args.paths, args.runs_dir)):
         for path in prune(folder, args.keep, dry_run=args.dry_run):
             print(f"{'would delete' if args.dry_run else 'deleted'} {path}")
     return EXIT_OK
 
 
 def _widen(args: Widen) -> int:
-    place = _existing_one(args.path)
-    newest = find_resume(place) if place.is_dir() else None
-    if place.is_dir() and newest is None:
-        raise CheckpointError(f"{place} has no sound checkpoint")
-    path = newest.path if newest is not None else checkpoint_path(place)
+    source = find_resume(Path(), resume=args.path, runs_folder=args.runs_dir)
+    assert source is not None
     out = checkpoint_path(args.out)
     if out.exists():
         raise CheckpointError(f"{out} exists: choose another name")
-    wide = widened(load_checkpoint(path), args.action_type)
+    wide = widened(load_checkpoint(source.path), args.action_type)
     save_checkpoint(out.parent, out.stem, wide.state, wide.meta)
-    print(f"wrote {out}; go on with: warpzone train --resume {out} --action-type {args.action_type}")
+    print(f"wrote {out}; resume with: warpzone train --resume {out} --action-type {args.action_type}")
     return EXIT_OK
 
 
-def _existing(paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The paths as they are, or below `runs` for a run given by its name."""
-    return tuple(_existing_one(path) for path in paths)
+def _places(paths: tuple[str, ...], runs_dir: Path) -> list[Path]:
+    """The files and folders that were named, or all runs."""
+    if not paths and not runs_dir.is_dir():
+        raise CheckpointError(f"There is no folder {runs_dir}: choose another --runs-dir.")
+    return [find_place(path, runs_dir) for path in paths] or [runs_dir]
 
 
-def _existing_one(path: Path) -> Path:
-    for place in (path, Path("runs") / path):
-        if place.exists():
-            return place
-    raise CheckpointError(f"{path} does not exist; give a run, a folder of runs or a checkpoint")
-
-
-def _checkpoint_folders(paths: tuple[Path, ...]) -> list[Path]:
-    """The folders at or below `paths` that hold checkpoint files."""
-    return sorted({file.parent for path in _existing(paths) for file in path.rglob("*.pt")})
+def _checkpoint_folders(places: list[Path]) -> list[Path]:
+    """The folders at or below `places` that hold checkpoint files."""
+    return sorted({file.parent for place in places for file in place.rglob("*.pt")})
 
 
 def _files(folder: Path) -> list[Path]:

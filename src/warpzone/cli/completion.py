@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
-from importlib import import_module
-from importlib.util import find_spec
-
+from warpzone.cli.commands import COMMANDS, flags_of_commands
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
@@ -18,7 +13,7 @@ Print a script for the shell, for example:
   warpzone completion bash > ~/.local/share/bash-completion/completions/warpzone
   warpzone completion zsh > ~/.zfunc/_warpzone
   warpzone completion fish > ~/.config/fish/completions/warpzone.fish"""
-_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+SETTINGS: dict[str, type] = {}
 
 
 def run(argv: list[str]) -> int:
@@ -33,21 +28,13 @@ def run(argv: list[str]) -> int:
 
 
 def flags(command: str) -> list[str]:
-    """The flags that a command's help names."""
-    name = f"warpzone.cli.{command}"
-    if find_spec(name) is None:
-        return []
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-        import_module(name).run(["-h"])
-    return sorted({*_FLAG.findall(said.getvalue()), "--help"})
+    """The flags of a command and of its subcommands."""
+    own = [each for words, each in flags_of_commands().items() if words.split()[0] == command]
+    return sorted({flag.name for each in own for flag in each if not flag.is_positional} | {"--help"})
 
 
 def script(shell: str) -> str:
-    from warpzone.cli.main import COMMANDS
-
-    known = {command: flags(command) for command in COMMANDS if command != "completion"}
-    known["completion"] = []
+    known = {command: flags(command) for command in COMMANDS}
     if shell == "bash":
         cases = "\n".join(f'    {command}) words="{" ".join(words)}" ;;' for command, words in known.items())
         return _BASH.format(commands=" ".join(known), cases=cases)

@@ -28,6 +28,9 @@ class ReportConfig:
     """File of trial results (JSON lines)."""
 
 
+SETTINGS = {"sync": TrialsConfig, "async": TrialsConfig, "report": ReportConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse and run; 0 if all is well, 1 if something is not."""
     if argv and argv[0] in ("-h", "--help"):
@@ -41,12 +44,12 @@ def run(argv: list[str]) -> int:
         return print_checks(check_installation(), console)
     word, rest = argv[0], argv[1:]
     if word == "report":
-        config = parse(ReportConfig(), rest, "warpzone doctor report", ReportConfig.__doc__ or "", {})
+        config = parse(ReportConfig(), rest, "warpzone doctor report")
         print_report(summarise(read_report(config.report)), console)
         return 0
     if word not in ("sync", "async"):
         raise ConfigError(f"warpzone doctor knows sync, async and report, not {word!r}.")
-    trials = parse(TrialsConfig(), rest, f"warpzone doctor {word}", TrialsConfig.__doc__ or "", {})
+    trials = parse(TrialsConfig(), rest, f"warpzone doctor {word}")
     if word == "async" and trials.backend == "native":
         raise ConfigError("The native engine has threads, not workers: use doctor sync --backend native.")
     if trials.dry_run:

@@ -79,9 +79,12 @@ class EvalConfig:
         return f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{sticky}"
 
 
+SETTINGS = {"": EvalConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
-    config = parse(EvalConfig(), argv, "warpzone eval", EvalConfig.__doc__ or "")
+    config = parse(EvalConfig(), argv, "warpzone eval")
     agent = load_agent(config.checkpoint, config.runs_dir, named_device(config.device))
     assert agent.meta is not None
     stages = _stages(config, agent)

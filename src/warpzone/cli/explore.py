@@ -45,9 +45,12 @@ class ExploreConfig:
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
 
 
+SETTINGS = {"": ExploreConfig}
+
+
 def run(argv: list[str]) -> int:
     """Explore; 1 if a stage has no trail in the end."""
-    config = parse(ExploreConfig(), argv, "warpzone explore", ExploreConfig.__doc__ or "")
+    config = parse(ExploreConfig(), argv, "warpzone explore")
     if config.minutes <= 0 or config.tries < 1 or config.threads < 0:
         raise ConfigError(
             "--minutes must be more than 0, --tries at least 1, and --threads can't be negative."

@@ -11,8 +11,9 @@ import tyro
 from safetensors import SafetensorError
 
 from warpzone.agents.weights_file import SUFFIX, Bits, save_weights
-from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.cli.flags import blank, parse
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
@@ -39,9 +40,12 @@ class Config:
     """Print what would be written and exit."""
 
 
+SETTINGS = {"": Config}
+
+
 def run(argv: list[str]) -> int:
     """Parse and do; the exit code."""
-    return main(tyro.cli(Config, args=argv, prog="warpzone export"))
+    return main(parse(blank(Config), argv, "warpzone export"))
 
 
 def main(args: Config) -> int:
@@ -90,7 +94,7 @@ def _export_agent(args: Config, folder: Path) -> int:
 
 def run_folder(run: Path, runs_dir: Path) -> Path:
     """The folder of a run given as a path or a name."""
-    for folder in (run, runs_dir / run):
-        if (folder / METRICS_FILE).exists():
-            return folder
-    raise ConfigError(f"{run} is not a run: there is no {METRICS_FILE} in it or in {runs_dir / run}")
+    folder = find_place(str(run), runs_dir)
+    if not (folder / METRICS_FILE).exists():
+        raise ConfigError(f"{folder} is not a run: there is no {METRICS_FILE} in it.")
+    return folder

@@ -2,37 +2,156 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
+import inspect
 import io
 import os
+import shutil
 import sys
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
-from warpzone.errors import ConfigError, Error
+from warpzone.errors import ConfigError, Error, nearest
 
 T = TypeVar("T")
+PREFIX = "WARPZONE_"
+SEED_NAMES = {
+    "RUN_NAME": "run_name",
+    "ACTION_TYPE": "action_type",
+    "REWARD_DISTANCE_WEIGHT": "reward_distance_weight",
+    "REWARD_SCALE_START": "reward_scale_start",
+    "REWARD_SCALE_FINAL": "reward_scale_final",
+    "REWARD_SCALE_ANNEAL_STEPS": "reward_scale_anneal_steps",
+    "SCRIPTED_SEQUENCE": "scripted_sequence",
+    "SCRIPTED_FORWARD_FRAMES": "scripted_forward_frames",
+    "PROBE_FORWARD": "probe_forward_actions",
+    "FORWARD_ACTION_ID": "forward_action_id",
+    "ENABLE_RAM_X_PARSE": "enable_ram_x_parse",
+    "RAM_X_HIGH": "ram_x_high_addr",
+    "RAM_X_LOW": "ram_x_low_addr",
+}
+"""Names of the seed system that work without the prefix, and the flags they set."""
+SWITCHES = {
+    "AUTO_MEM": "1: step the configuration down when memory runs out at the start",
+    "MARIO_ALLOW_CPU_AUTO": "1: let `--device auto` train a GPU-sized network on a CPU",
+    "MARIO_SHAPING_DEBUG": "1: print `[reward][warn] dx_missed` where a position is missing",
+    "MARIO_PER_FP16_SCALARS": "0: keep the replay's scalars in float32",
+    "MARIO_SUPPRESS_FC_STAGE_WARN": "1: no warning about a stage that a backend can't start",
+    "MARIO_FC_STRICT_STAGE": "1: such a stage is an error",
+    "WARPZONE_ROM": "path of the ROM, also in Python",
+    "WARPZONE_PORTABLE": "1: build for every processor instead of this one (when installing)",
+    "WARPZONE_SANITIZE": "1: build with sanitizers (when installing)",
+    "WARPZONE_FUZZ_SECONDS": "seconds that the engine's fuzz test runs",
+    "WARPZONE_FUZZ_SEED": "seed of the engine's fuzz test",
+}
+"""Variables that are no flags."""
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "1 or 0"}
+_HELP = ("-h", "--help", "--help-all")
 
 
-def parse(
-    default: T, argv: list[str], prog: str, description: str, environ: Mapping[str, str] | None = None
-) -> T:
+@dataclasses.dataclass(frozen=True)
+class Flag:
+    """One setting as a flag of a command."""
+
+    field: str
+    part: str
+    """The part of the settings that it belongs to, such as learn; empty where there are no parts."""
+    kind: Any
+    default: Any
+    help: str
+    is_positional: bool = False
+
+    @property
+    def name(self) -> str:
+        return "--" + self.field.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.field.upper()
+
+    @property
+    def kinds(self) -> list[Any]:
+        """What its value may be, other than nothing."""
+        alone = get_origin(self.kind) in (None, Literal, tuple)
+        return [self.kind] if alone else [k for k in get_args(self.kind) if k is not type(None)]
+
+    @property
+    def usage(self) -> str:
+        """The flag and its value, such as `--num-envs INT`."""
+        if self.kind is bool:
+            return f"--[no-]{self.name[2:]}"
+        return f"{self.name} {self.metavar}"
+
+    @property
+    def metavar(self) -> str:
+        if get_origin(self.kinds[0]) is Literal:
+            return "{" + ",".join(map(str, get_args(self.kinds[0]))) + "}"
+        if get_origin(self.kinds[0]) is tuple:
+            return "INT INT"
+        return "|".join(kind.__name__.upper() for kind in self.kinds)
+
+    def from_text(self, text: str, name: str) -> Any:
+        """The text as a value; `name` is of the flag or the variable that gave it."""
+        for kind in self.kinds:
+            with contextlib.suppress(ValueError):
+                return _converted(text, kind)
+        takes = " or ".join(_WORDS.get(kind, self.metavar) for kind in self.kinds)
+        raise ConfigError(f"{name} takes {takes}, not {text!r}.")
+
+
+def flags_of(settings: object, part: str = "") -> list[Flag]:
+    """Every flag of a settings dataclass, given with its defaults, in the order of its fields."""
+    assert dataclasses.is_dataclass(settings)
+    plain, marked = get_type_hints(type(settings)), get_type_hints(type(settings), include_extras=True)
+    helps, found = field_docs(type(settings)), []  # type: ignore[arg-type]
+    for f in dataclasses.fields(settings):
+        value = getattr(settings, f.name)
+        if dataclasses.is_dataclass(value):
+            found += flags_of(value, f.name)
+        else:
+            positional = plain[f.name] != marked[f.name]
+            found.append(Flag(f.name, part, plain[f.name], value, helps.get(f.name, ""), positional))
+    return found
+
+
+@cache
+def field_docs(kind: Any) -> dict[str, str]:
+    """The strings under the fields of a dataclass."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        ast.unparse(field.target): " ".join(str(ast.literal_eval(under.value)).split())
+        for field, under in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr)
+    }
+
+
+def blank(kind: type[T]) -> T:
+    """The defaults of a settings dataclass; what has none is marked as missing."""
+    required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory]  # type: ignore[arg-type]
+    return kind(**dict.fromkeys(required, tyro.MISSING))
+
+
+def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | None = None) -> T:
     """The settings in `default`, changed by environment variables and then by flags."""
     default = with_environment(default, os.environ if environ is None else environ)
+    check_flags(default, argv, prog)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
             return tyro.cli(
                 type(default),
-                args=argv,
+                args=["-h" if word in _HELP else word for word in argv],
                 default=default,
                 prog=prog,
-                description=description,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
             )
     except SystemExit as leaving:
@@ -50,31 +169,47 @@ def _ours(error: BaseException | None) -> Error | None:
     return error
 
 
+def check_flags(default: object, argv: Sequence[str], prog: str) -> None:
+    """Refuse, in a sentence, flags that do not exist and values of another kind."""
+    known = {flag.name: flag for flag in flags_of(default) if not flag.is_positional}
+    for at, word in enumerate(argv):
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-")
+        flag = known.get(name) or known.get(name.replace("--no-", "--", 1))
+        if not name.startswith("--") or name in _HELP:
+            continue
+        if flag is None or (flag.name != name and flag.kind is not bool):
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"see {prog} --help-all."
+            raise ConfigError(f"{prog} has no flag {name}: {hint}")
+        value = value if equals else next(iter(argv[at + 1 : at + 2]), "")
+        if value and flag.kind is not bool and get_origin(flag.kinds[0]) is not tuple:
+            flag.from_text(value, name)
+
+
 def with_environment(settings: T, environ: Mapping[str, str]) -> T:
-    """Set every field that has an environment variable of its name in capitals."""
-    assert dataclasses.is_dataclass(settings)
-    assert not isinstance(settings, type)
-    kinds = get_type_hints(type(settings))
-    changes: dict[str, Any] = {}
-    for f in dataclasses.fields(settings):
-        value = getattr(settings, f.name)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            changes[f.name] = with_environment(value, environ)
-        elif (text := environ.get(f.name.upper())) is not None:
-            changes[f.name] = _convert(f.name.upper(), text, kinds[f.name])
-    return dataclasses.replace(settings, **changes)
+    """Set every field that has an environment variable: WARPZONE_ and its name, or one of the seed system's."""
+    named = {field: name for name, field in SEED_NAMES.items() if name in environ}
+    changes: dict[str, dict[str, Any]] = {}
+    for flag in flags_of(settings):
+        name = flag.variable if flag.variable in environ else named.get(flag.field)
+        if name is not None and not flag.is_positional:
+            value = flag.from_text(environ[name], f"The environment variable {name}")
+            changes.setdefault(flag.part, {})[flag.field] = value
+    own: dict[str, Any] = changes.pop("", {})
+    parts = {part: dataclasses.replace(getattr(settings, part), **new) for part, new in changes.items()}
+    return dataclasses.replace(settings, **own, **parts)  # type: ignore[type-var]
 
 
-def _convert(name: str, text: str, kind: Any) -> Any:
-    """The text as a value of a field's kind."""
-    kinds = [k for k in get_args(kind) if k is not type(None)] if type(None) in get_args(kind) else [kind]
-    for one in kinds:
-        with contextlib.suppress(ValueError):
-            return _converted(text, one)
-    shown = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
-    if get_origin(kinds[0]) is Literal:
-        shown = ", ".join(map(str, get_args(kinds[0])))
-    raise ConfigError(f"The environment variable {name}={text!r} is not a value for it ({shown}).")
+def given(field: str, argv: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """What a flag will be, before all of them are parsed; None if it is not given."""
+    names = [PREFIX + field.upper(), *(name for name, of in SEED_NAMES.items() if of == field)]
+    value = next((environ[name] for name in names if name in environ), None)
+    for at, word in enumerate(argv):
+        flag, equals, text = word.partition("=")
+        if flag.replace("_", "-") == "--" + field.replace("_", "-"):
+            value = text if equals else next(iter(argv[at + 1 : at + 2]), "")
+    return value
 
 
 def _converted(text: str, kind: Any) -> Any:
@@ -88,6 +223,30 @@ def _converted(text: str, kind: Any) -> Any:
         return kind(text)
     if get_origin(kind) is tuple:
         return tuple(int(part) for part in text.replace("x", " ").replace(",", " ").split())
-    if get_origin(kind) is Literal and text not in get_args(kind):
-        raise ValueError(text)
+    if get_origin(kind) is Literal:
+        values = {str(value): value for value in get_args(kind)}
+        if text not in values:
+            raise ValueError(text)
+        return values[text]
     return text
+
+
+def help_text(prog: str, about: str, groups: Mapping[str, Sequence[Flag]]) -> str:
+    """Flags by group, with their defaults."""
+    width = min(110, shutil.get_terminal_size().columns)
+    lines = [f"usage: {prog} [FLAGS]", "", *textwrap.wrap(about, width)]
+    for title, flags in groups.items():
+        lines += ["", title]
+        for flag in flags:
+            shown = flag.default not in ("", None, False)
+            text = f"{flag.help} (default: {as_text(flag.default)})" if shown else flag.help
+            indent = " " * 32
+            wrapped = textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
+            usage = f"  {flag.usage}"
+            lines.append(usage.ljust(32) + wrapped[32:] if len(usage) < 31 else f"{usage}\n{wrapped}")
+    return "\n".join(lines)
+
+
+def as_text(value: Any) -> str:
+    """A value as one would write it behind a flag."""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -64,9 +64,12 @@ def gather() -> dict[str, Any]:
     }
 
 
+SETTINGS = {"": InfoConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse and print; the exit code."""
-    config = parse(InfoConfig(), argv, "warpzone info", InfoConfig.__doc__ or "")
+    config = parse(InfoConfig(), argv, "warpzone info")
     facts = gather()
     if config.as_json:
         print(json.dumps(facts, indent=2))

@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from importlib import import_module
 
-from warpzone.errors import Error
+from warpzone.cli.commands import COMMANDS, misspelt_variables, usage
+from warpzone.errors import Error, nearest
 
 EXIT_BAD_INPUT = 2
-COMMANDS = {
-    "train": "train an agent",
-    "explore": "find a way through stages by random play, to learn backwards from",
-    "eval": "measure how well an agent plays",
-    "record": "film an agent, or a replay of yours",
-    "watch": "follow runs live in the browser",
-    "play": "play yourself in the browser, and save it as a replay or a start",
-    "report": "show one or several runs as a page",
-    "bench": "measure speed: env, train, overlap, replay",
-    "sweep": "search for better settings with Optuna",
-    "checkpoints": "list, inspect, repair and prune checkpoints",
-    "export": "write a run's metrics as Parquet or CSV",
-    "doctor": "check the installation, and that environments are stable",
-    "info": "print versions, ROM, processor and GPU, for bug reports",
-    "completion": "print a completion script for bash, zsh or fish",
-}
-
-
-def usage() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: warpzone COMMAND [-h] ...",
-            "",
-            "Trains agents that clear Super Mario Bros.",
-            "",
-            *lines,
-            "",
-            "warpzone COMMAND -h tells more.",
-        ]
-    )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
-        print(usage())
+        print(f"Trains agents that clear Super Mario Bros.\n\n{usage('warpzone COMMAND', COMMANDS)}")
         return 0
     if argv[0] == "--version":
         from warpzone import __version__
@@ -55,8 +25,12 @@ def main(argv: list[str] | None = None) -> int:
         print(__version__)
         return 0
     if argv[0] not in COMMANDS:
-        print(f"warpzone: there is no command {argv[0]!r}: see warpzone -h.", file=sys.stderr)
+        near = nearest(argv[0], COMMANDS)
+        hint = f"did you mean {near}?" if near else "see warpzone -h."
+        print(f"warpzone: there is no command {argv[0]!r}: {hint}", file=sys.stderr)
         return EXIT_BAD_INPUT
+    for warning in misspelt_variables(os.environ):
+        print(warning, file=sys.stderr)
     try:
         return int(import_module(f"warpzone.cli.{argv[0]}").run(argv[1:]))
     except Error as error:

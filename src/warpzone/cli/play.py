@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -55,10 +53,13 @@ class PlayConfig:
             raise ConfigError(f"--out is a folder, and {self.out} is a file.")
 
 
+SETTINGS = {"": PlayConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse and serve until interrupted; the exit code."""
-    config = parse(PlayConfig(), argv, "warpzone play", inspect.getdoc(PlayConfig) or "")
-    access = config.token or os.environ.get("WARPZONE_TOKEN", "")
+    config = parse(PlayConfig(), argv, "warpzone play")
+    access = config.token
     check_access(config.host, access)
     image = rom(config.rom or None)
     dump = identify(image)

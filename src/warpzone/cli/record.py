@@ -71,9 +71,12 @@ class RecordConfig:
             raise ConfigError(f"--out must end in .mp4 or .gif, not {self.out.suffix!r}.")
 
 
+SETTINGS = {"": RecordConfig}
+
+
 def run(argv: list[str]) -> int:
     """Parse and film; the exit code."""
-    config = parse(RecordConfig(), argv, "warpzone record", RecordConfig.__doc__ or "")
+    config = parse(RecordConfig(), argv, "warpzone record")
     if config.replay is not None:
         return _record_replay(config, config.replay)
     agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import tyro
 
 from warpzone.cli.export import run_folder
+from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
@@ -16,7 +17,7 @@ from warpzone.run.stopping import EXIT_OK
 class Config:
     """Write a self-contained HTML page about one run, or about several laid over each other."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: tyro.conf.Positional[tuple[Path, ...]] = ()
     """Names or folders of runs."""
     out: Path | None = None
     """HTML page to write; charts go into a folder beside it."""
@@ -28,16 +29,19 @@ class Config:
     """Print what would be written and exit."""
 
 
+SETTINGS = {"": Config}
+
+
 def run(argv: list[str]) -> int:
     """Parse and do; the exit code."""
-    return main(tyro.cli(Config, args=argv, prog="warpzone report"))
+    return main(parse(Config(), argv, "warpzone report"))
 
 
 def main(args: Config) -> int:
     if not args.runs:
         raise ConfigError("name at least one run to report on")
     folders = [run_folder(one, args.runs_dir) for one in args.runs]
-    out = args.out or folders[0] / "report.html"
+    out = args.out or default_page(folders)
     if args.dry_run:
         print(f"would write {out} about {', '.join(map(str, folders))}")
         return EXIT_OK
@@ -50,3 +54,12 @@ def main(args: Config) -> int:
         raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
     print(f"wrote {out} and {len(written) - 1} charts in {out.with_suffix('')}")
     return EXIT_OK
+
+
+def default_page(folders: list[Path]) -> Path:
+    """In the run's folder; a comparison goes beside the first run's folder, so that it replaces no run's own page."""
+    if len(folders) == 1:
+        return folders[0] / "report.html"
+    names = [folder.resolve().name for folder in folders]
+    shown = [*names[:3], f"{len(names) - 3}_more"] if len(names) > 4 else names
+    return folders[0].resolve().parent / f"report_{'_'.join(shown)}.html"

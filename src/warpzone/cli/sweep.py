@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
+from warpzone.cli.flags import parse
 from warpzone.cli.train import settings
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
@@ -48,10 +48,13 @@ class Config:
             raise ConfigError("--trials and --prune-every must be at least 1.")
 
 
+SETTINGS = {"": Config}
+
+
 def run(argv: list[str]) -> int:
     """Parse and search; the exit code."""
     own, rest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
-    config = tyro.cli(Config, args=own, prog="warpzone sweep")
+    config = parse(Config(), own, "warpzone sweep")
     names = parse_names(config.search)
     base = settings(
         ["--total-updates", "100", *rest, "--run-name", config.name, "--runs-dir", str(config.runs_dir)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from warpzone.agents.recording import Style, record_best
 from warpzone.cli.display import TrainDisplay
-from warpzone.cli.flags import parse
+from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
 from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset
 from warpzone.run.folder import saved_settings
@@ -22,47 +22,88 @@ from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.progress import Progress
 from warpzone.run.stopping import EXIT_OK
 
-DESCRIPTION = (
-    "Train an agent on Super Mario Bros. Every flag can also be set by an environment variable of its name in "
-    "capitals."
+SETTINGS = {"": TrainConfig}
+ABOUT = (
+    "Train an agent on Super Mario Bros. A run that exists is resumed with its own settings, changed by flags. "
+    "Every flag can be set by an environment variable too: WARPZONE_NUM_ENVS=32 is --num-envs 32. "
 )
+COMMON = {
+    "what to learn": "stages stage curriculum action_type trails teachers",
+    "how long": "until_clear_rate time_limit total_steps total_updates",
+    "how to see it": "run_name runs_dir fresh resume video_interval dry_run",
+    "resources": "preset device num_envs seed",
+    "algorithm": "algo learning_rate gamma entropy_coef rollout_steps encoder recurrent_type",
+}
+"""The flags that people use, by what they are for."""
 
 
 def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> TrainConfig:
-    """The resolved configuration: preset or the settings of the run that goes on, then environment variables, then
+    """The resolved configuration: preset or the settings of the run to resume, then environment variables, then
     flags."""
     environment = dict(os.environ if environ is None else environ)
     wanted = given("preset", argv, environment)
     if wanted not in (None, "auto", *PRESETS):
         raise ConfigError(f"Unknown preset {wanted!r}: choose auto, cpu or gpu.")
-    environment.pop("PRESET", None)
-    default = None if wanted else _settings_of_run(argv, environment)
+    environment.pop("WARPZONE_PRESET", None)
+    default = None if wanted else settings_of_run(argv, environment)
     default = default or preset(wanted or "auto")  # type: ignore[arg-type]
-    config = parse(default, argv, "warpzone train", DESCRIPTION, environment)
+    if "--help-all" in argv or {"-h", "--help"} & set(argv):
+        print(train_help(default, everything="--help-all" in argv))
+        raise SystemExit(EXIT_OK)
+    config = parse(default, argv, "warpzone train", environment)
     config.check()
     return config
 
 
-def given(name: str, argv: list[str], environ: Mapping[str, str]) -> str | None:
-    """What a flag will be, before all of them are parsed; None if it is not given."""
-    value = environ.get(name.upper())
-    for at, word in enumerate(argv):
-        flag, equals, text = word.partition("=")
-        if flag.replace("_", "-") == "--" + name.replace("_", "-"):
-            value = text if equals else next(iter(argv[at + 1 : at + 2]), "")
-    return value
+def train_help(default: TrainConfig, *, everything: bool) -> str:
+    """The flags that people use, or all of them."""
+    flags = flags_of(with_environment(default, {}))
+    if everything:
+        return help_text("warpzone train", ABOUT, flag_groups(flags))
+    by_field = {flag.field: flag for flag in flags}
+    common = {title: [by_field[name] for name in names.split()] for title, names in COMMON.items()}
+    shown = help_text("warpzone train", ABOUT, common)
+    return f"{shown}\n\nThese are the common flags; warpzone train --help-all shows all {len(flags)}."
 
 
-def _settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig | None:
-    """The settings of the run that these flags name, if there is one to go on with."""
+def flag_groups(flags: Sequence[Flag]) -> dict[str, list[Flag]]:
+    """Flags by the part of the settings they belong to, those of teachers together."""
+    groups: dict[str, list[Flag]] = {}
+    for flag in flags:
+        groups.setdefault("teachers" if flag.field.startswith("teacher") else flag.part, []).append(flag)
+    return groups
+
+
+def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig | None:
+    """The settings of the run that these flags name, if there is one to resume."""
     if given("fresh", argv, environ) is not None:
         return None
     runs = given("runs_dir", argv, environ) or RunConfig.runs_dir
     name = given("run_name", argv, environ) or RunConfig.run_name
     saved = saved_settings(Path(runs) / name)
-    return saved and dataclasses.replace(
-        saved, run=dataclasses.replace(saved.run, run_name=name, runs_dir=runs)
+    if saved is None:
+        return None
+    # A way to choose stages replaces the one before, whichever of the four it was.
+    choice = {}
+    if any(given(field, argv, environ) is not None for field in ("world", "stage", "stage_span")):
+        choice = {"stages": "", "random_stage": False}
+    if given("stages", argv, environ) is not None:
+        choice = {"random_stage": False}
+    return dataclasses.replace(
+        saved,
+        run=dataclasses.replace(saved.run, run_name=name, runs_dir=runs),
+        stage=dataclasses.replace(saved.stage, **choice),  # type: ignore[arg-type]
     )
+
+
+def changes(before: TrainConfig, now: TrainConfig) -> list[str]:
+    """What a resumed run will do otherwise than before, such as `stages 1-1 -> 2-2`."""
+    old = {flag.field: flag.default for flag in flags_of(before)}
+    return [
+        f"{flag.field} {as_text(old[flag.field]) or 'none'} -> {as_text(flag.default) or 'none'}"
+        for flag in flags_of(now)
+        if old[flag.field] != flag.default
+    ]
 
 
 def run(argv: list[str]) -> int:
@@ -72,7 +113,10 @@ def run(argv: list[str]) -> int:
         print(json.dumps(config.as_dict(), indent=2))
         return EXIT_OK
     console = Console()
+    before = settings_of_run(argv, os.environ)
     with TrainDisplay(config, console) as display:
+        if before is not None and (changed := changes(before, config)):
+            display.say(f"[train] changed since the last session: {', '.join(changed)}")
         outcome = train_within_memory(config, display)
     if (
         config.run.record_video

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import Any
 
 import tyro
 
+from warpzone.checkpoints.finding import not_found
+from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.panel.guard import is_loopback
 
 NICENESS = 5
+WAIT_FOR_RUN_S = 10.0
 MOST_FRAME_BYTES = 16 << 10
 
 
@@ -43,21 +47,28 @@ class Config:
             raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
 
 
+SETTINGS = {"": Config}
+
+
 def run(argv: list[str]) -> int:
     """Parse and serve until interrupted; the exit code."""
-    config = tyro.cli(Config, args=argv, prog="warpzone watch")
-    access = config.token or os.environ.get("WARPZONE_TOKEN", "")
+    config = parse(Config(), argv, "warpzone watch")
+    access = config.token
     check_access(config.host, access)
     name = Path(config.run).name
     runs_dir = Path(config.run).parent if "/" in config.run else config.runs_dir
+    # A training that was started a moment ago is still making its folder.
+    until = time.monotonic() + WAIT_FOR_RUN_S
+    while name and not (runs_dir / name).is_dir() and not config.dry_run and time.monotonic() < until:
+        time.sleep(0.1)
     if name and not (runs_dir / name).is_dir():
-        raise ConfigError(f"There is no run {config.run!r} in {runs_dir}: train one, or leave the name out.")
+        raise not_found(name, runs_dir / name)
     if config.dry_run:
         print(f"would show {runs_dir / name} at http://{config.host}:{config.port}/")
         return EXIT_OK
     listening = listen(config.host, config.port)
     address = page_address(listening, config.host, access, runs_dir, name)
-    print(f"[watch] {address}\n[watch] Ctrl+C ends the page; the training goes on", flush=True)
+    print(f"[watch] {address}\n[watch] Ctrl+C ends the page, not the training", flush=True)
     if config.open:
         import webbrowser
 

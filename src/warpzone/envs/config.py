@@ -95,8 +95,8 @@ class StageConfig:
 
     world: int = 1
     """World, 1 to 8."""
-    stage: int = 1
-    """Stage of the world, 1 to 4; a name such as 1-2 sets --stages."""
+    stage: int | str = 1
+    """Stage of the world, 1 to 4, or a whole name such as 1-2."""
     stages: str = ""
     """Stages by name: 'all', a world such as '3', or '1-1,1-2'."""
     random_stage: bool = False
@@ -116,7 +116,10 @@ class StageConfig:
             return list(ALL_STAGES)
         if self.stages:
             return parse_stages(self.stages)
-        return stage_span(f"{self.world}-{self.stage}", self.stage_span)
+        if isinstance(self.stage, str) and self.stage_span == 1:
+            return parse_stages(self.stage)
+        first = self.stage if isinstance(self.stage, str) else f"{self.world}-{self.stage}"
+        return stage_span(first, self.stage_span)
 
 
 def as_size(size: int | tuple[int, int] | list[int]) -> tuple[int, int]:

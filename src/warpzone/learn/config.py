@@ -164,12 +164,20 @@ class LearnConfig:
 
         A policy with memory learns from whole sequences, so its minibatches are of whole environments.
         """
+        size = self._minibatch(num_envs, rollout_steps, recurrent)
+        if size is not None:
+            return size
+        fitting = (n for d in range(1, 1024) for n in (num_envs + d, num_envs - d) if n > 0)
+        works = next((n for n in fitting if self._minibatch(n, rollout_steps, recurrent)), None)
+        hint = f"--num-envs {works} works" if works else "choose another --minibatch-size or --grad-accum"
+        size = self.minibatch_size or num_envs * rollout_steps // self.recipe().minibatches
+        raise ConfigError(
+            f"A rollout of {num_envs} x {rollout_steps} decisions does not divide into minibatches of {size}: {hint}."
+        )
+
+    def _minibatch(self, num_envs: int, rollout_steps: int, recurrent: bool) -> int | None:
+        """Decisions in each minibatch; None if they don't divide."""
         total = num_envs * rollout_steps
         unit = (rollout_steps if recurrent else 1) * self.grad_accum
         size = self.minibatch_size or total // min(self.recipe().minibatches, max(1, total // unit))
-        if total % size or size % unit:
-            raise ConfigError(
-                f"A rollout of {num_envs} x {rollout_steps} decisions does not divide into minibatches of "
-                f"{size}, each a multiple of {unit}; choose another minibatch_size, num_envs or grad_accum."
-            )
-        return size
+        return None if total % size or size % unit else size

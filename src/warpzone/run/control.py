@@ -36,6 +36,7 @@ MOST_BYTES = 64 << 10
 PAUSE_POLL_S = 0.2
 RESULTS_KEPT = 20
 
+ENVELOPE = ("id", "token", "command")
 COMMANDS = ("pause", "resume", "checkpoint", "stop", "set")
 BOUNDS: dict[str, tuple[float, float]] = {
     "learning_rate": (1e-7, 1e-1),
@@ -47,7 +48,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "reward_time_weight": (0.0, 10.0),
     "reward_wrong_turn": (0.0, 1000.0),
 }
-"""What can be changed while a run goes on, and how far."""
+"""What can be changed while a run trains, and how far."""
 STAGE_MIX = "stage_mix"
 LARGEST_SHARE = 1e6
 
@@ -56,12 +57,13 @@ def check_request(request: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The command and its settings, or ConfigError with a sentence that says what is wrong."""
     command = request.get("command")
     if command not in COMMANDS:
-        raise ConfigError(f"There is no control {str(command)[:40]!r}: use {', '.join(COMMANDS)}.")
+        raise ConfigError(f"There is no request {str(command)[:40]!r}: use {', '.join(COMMANDS)}.")
     if command != "set":
         return str(command), {}
-    values = request.get("values")
+    # Settings stand under `values`, or beside the command.
+    values = request.get("values", {name: request[name] for name in request if name not in ENVELOPE})
     if not isinstance(values, Mapping) or not values:
-        raise ConfigError("Name at least one setting to change, such as learning_rate.")
+        raise ConfigError('Name a setting to change: {"command": "set", "values": {"learning_rate": 2e-4}}.')
     return "set", {str(name): _checked(str(name), value) for name, value in values.items()}
 
 
@@ -77,7 +79,7 @@ def _checked(name: str, value: Any) -> Any:
         return mix
     if name not in BOUNDS:
         known = ", ".join((*BOUNDS, STAGE_MIX))
-        raise ConfigError(f"{name[:40]!r} can't be changed while a run goes on: choose one of {known}.")
+        raise ConfigError(f"{name[:40]!r} can't be changed while a run trains: choose one of {known}.")
     low, high = BOUNDS[name]
     number = _number(name, value)
     if not low <= number <= high:
@@ -110,7 +112,7 @@ def send_request(folder: Path, token: str, request: Mapping[str, Any]) -> str:
     """
     command, values = check_request(request)
     if not (folder / REQUEST_FILE).is_file():
-        raise ConfigError(f"{folder.name} takes no controls: it has not been started by this version.")
+        raise ConfigError(f"{folder.name} is not training now: resume it with `warpzone train` first.")
     identity = secrets.token_hex(8)
     line = json.dumps({"id": identity, "token": token, "command": command, "values": values}) + "\n"
     descriptor = os.open(folder / REQUEST_FILE, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
@@ -210,7 +212,7 @@ class Control:
                 return "paused"
             case "resume":
                 self._paused = False
-                return "going on"
+                return "resumed"
             case "checkpoint":
                 self._on.save()
                 return "checkpoint `latest` saved"

@@ -19,6 +19,8 @@ from warpzone.watch.metrics import read_metrics
 
 INLINE_VIDEO_BYTES = 4 * 1024 * 1024
 _VIDEOS_PER_RUN = 6
+_NAMES = ("run_name", "runs_dir", "dry_run", "fresh", "resume")
+"""Settings that say nothing about how a run learns."""
 _VIDEO_KINDS = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 _STYLE = """ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0
@@ -36,7 +38,9 @@ def write_report(
     names = _names(runs)
     histories = {name: read_metrics(run) for name, run in zip(names, runs, strict=True)}
     written = []
-    body = [f"<h1>{html.escape(', '.join(names))}</h1>", _summary(histories)]
+    totals = {name: _totals(run, histories[name]) for name, run in zip(names, runs, strict=True)}
+    configs = {name: _config(run) for name, run in zip(names, runs, strict=True)}
+    body = [f"<h1>{html.escape(', '.join(names))}</h1>", _summary(totals), _differences(configs)]
     pictures = out.with_suffix("")
     pictures.mkdir(parents=True, exist_ok=True)
     for title, figure in charts(histories).items():
@@ -48,7 +52,7 @@ def write_report(
         written.append(picture)
         body.append(f"<h2>{title}</h2>\n<img alt='{title}' src='{_data_url('image/png', png)}'>")
     for name, run in zip(names, runs, strict=True):
-        body += [_videos(name, run, out, inline_video_bytes), _configuration(name, run)]
+        body += [_videos(name, run, out, inline_video_bytes), _configuration(name, configs[name])]
     page = _page(", ".join(names), "\n".join(body))
     write_durably(out, page.encode())
     return [out, *written]
@@ -66,7 +70,19 @@ def _page(title: str, body: str) -> str:
     return f"<!doctype html>\n<html lang='en'><head>{head}</head>\n<body>\n{body}\n{made}</body></html>\n"
 
 
-def _summary(histories: dict[str, list[Record]]) -> str:
+def _totals(run: Path, records: Sequence[Record]) -> Record:
+    """The last record; a checkpoint that was saved after it knows the updates and steps since then."""
+    last = dict(records[-1]) if records else {}
+    try:
+        saved = json.loads((run / "checkpoints" / "latest.json").read_text())
+        update, step = int(saved["global_update"]), int(saved["global_step"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return last
+    newer = update > last.get("update", -1)
+    return {**last, "update": update, "global_step": step} if newer else last
+
+
+def _summary(totals: dict[str, Record]) -> str:
     columns = {
         "update": "updates",
         "global_step": "steps",
@@ -76,8 +92,7 @@ def _summary(histories: dict[str, list[Record]]) -> str:
         "env_steps_per_sec": "steps/s",
     }
     rows = ["<tr><th>run</th>" + "".join(f"<th>{title}</th>" for title in columns.values()) + "</tr>"]
-    for name, records in histories.items():
-        last = records[-1] if records else {}
+    for name, last in totals.items():
         cells = "".join(f"<td>{_shown(last.get(field))}</td>" for field in columns)
         rows.append(f"<tr><td>{html.escape(name)}</td>{cells}</tr>")
     return "<table>" + "".join(rows) + "</table>"
@@ -115,10 +130,46 @@ def _relative(path: Path, out: Path) -> str:
         return path.resolve().as_uri()
 
 
-def _configuration(name: str, run: Path) -> str:
+def _config(run: Path) -> dict[str, Any]:
     try:
         config = json.loads((run / "config.json").read_text())
     except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _differences(configs: dict[str, dict[str, Any]]) -> str:
+    """A table of the settings that differ between the runs, with a warning where the stages do."""
+    flat = {
+        name: {
+            field: value
+            for part in config.values()
+            if isinstance(part, dict)
+            for field, value in part.items()
+            if field not in _NAMES
+        }
+        for name, config in configs.items()
+    }
+    fields = dict.fromkeys(field for settings in flat.values() for field in settings)
+    differing = [f for f in fields if len({json.dumps(settings.get(f)) for settings in flat.values()}) > 1]
+    if not differing:
+        return ""
+    warning = ""
+    if set(differing) & {"world", "stage", "stages", "random_stage", "stage_span"}:
+        warning = "<p><strong>These runs train on different stages.</strong></p>"
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in flat)
+    rows = [
+        f"<tr><td>{field}</td>"
+        + "".join(f"<td>{html.escape(str(settings.get(field, '-')))}</td>" for settings in flat.values())
+        + "</tr>"
+        for field in differing
+    ]
+    table = f"<table><tr><th>setting</th>{head}</tr>{''.join(rows)}</table>"
+    return f"{warning}<h2>Settings that differ</h2>{table}"
+
+
+def _configuration(name: str, config: dict[str, Any]) -> str:
+    if not config:
         return ""
     text = html.escape(json.dumps(config, indent=2))
     return f"<details><summary>Configuration of {html.escape(name)}</summary><pre>{text}</pre></details>"

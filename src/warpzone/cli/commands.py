@@ -1,0 +1,69 @@
+"""The subcommands of `warpzone`, their settings, and the environment variables that stand for their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from warpzone.cli.flags import PREFIX, SWITCHES, Flag, blank, flags_of
+from warpzone.errors import nearest
+
+COMMANDS = {
+    "train": "train an agent",
+    "explore": "search for trails through stages, for the reverse curriculum",
+    "eval": "measure how well an agent plays",
+    "record": "record a video of an agent, or of a replay",
+    "watch": "follow runs live in the browser",
+    "control": "pause, stop or change a run while it trains",
+    "play": "play yourself in the browser, and save it as a replay or a start",
+    "report": "show one or several runs as a page",
+    "bench": "measure speed: env, train, overlap, replay, backends",
+    "sweep": "search for better settings with Optuna",
+    "checkpoints": "list, inspect, repair and prune checkpoints",
+    "export": "export a run's metrics or its agent as a file",
+    "doctor": "check the installation, and that environments are stable",
+    "info": "print versions, ROM, processor and GPU, or the table of presets",
+    "completion": "print a completion script for bash, zsh or fish",
+}
+BENCHMARKS = {
+    "env": "the native engine against nes-py",
+    "train": "training against Stable-Baselines3 PPO, same network and reuse",
+    "overlap": "collecting beside learning against taking turns, as a matrix",
+    "replay": "the replay's sampler: how exact and how fast it samples",
+    "backends": "the native engine, nes-py and nes-py in workers: make, reset, step",
+}
+
+
+def usage(title: str, words: Mapping[str, str]) -> str:
+    """The help of a command that has subcommands."""
+    width = max(map(len, words))
+    lines = [f"  {name:<{width}}  {text}" for name, text in words.items()]
+    return "\n".join([f"usage: {title} [-h] ...", "", *lines, "", f"{title} -h shows the flags."])
+
+
+def settings_of_commands() -> dict[str, type]:
+    """The settings dataclass of every command, by its words, such as `checkpoints list`."""
+    found: dict[str, type] = {}
+    for name in [*(name for name in COMMANDS if name != "bench"), *(f"bench {name}" for name in BENCHMARKS)]:
+        own = import_module(f"warpzone.cli.{name.replace(' ', '_')}").SETTINGS
+        found |= {f"{name} {word}".strip(): kind for word, kind in own.items()}
+    return found
+
+
+def flags_of_commands() -> dict[str, list[Flag]]:
+    """The flags of every command."""
+    return {command: flags_of(blank(kind)) for command, kind in settings_of_commands().items()}
+
+
+def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
+    """A warning for every WARPZONE_ variable that is neither a flag of any command nor otherwise known."""
+    names = [name for name in environ if name.startswith(PREFIX) and name not in SWITCHES]
+    if not names:
+        return []
+    known = {flag.variable for flags in flags_of_commands().values() for flag in flags} | set(SWITCHES)
+    lines = []
+    for name in sorted(set(names) - known):
+        near = nearest(name, sorted(known))
+        hint = f": did you mean {near}?" if near else ""
+        lines.append(f"warpzone: warning: no command has a flag for the variable {name}{hint}")
+    return lines
