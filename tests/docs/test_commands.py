@@ -12,7 +12,9 @@ import pytest
 
 from tests.cli.test_play import save_replay
 from tests.run.small_runs import small_run
-from warpzone.cli.main import COMMANDS, main
+from warpzone.cli.commands import COMMANDS
+from warpzone.cli.main import main
+from warpzone.cli.reference import WRITTEN
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -144,6 +146,7 @@ def test_both_readmes_say_the_same() -> None:
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_a_page_has_under_250_lines_and_is_in_the_navigation(page: str) -> None:
-    assert len((ROOT / page).read_text().splitlines()) < 250
+    text = (ROOT / page).read_text()
+    assert len(text.splitlines()) < 250 or WRITTEN in text
     if page.startswith("docs/"):
         assert page.removeprefix("docs/") in (ROOT / "mkdocs.yml").read_text()

@@ -26,7 +26,7 @@ RUN_RIGHT = 3
 
 @dataclass(frozen=True)
 class BenchBackendsConfig:
-    """Time the backends against each other: rounds in turn, so that a busy machine is busy for all of them."""
+    """Time the backends against each other, in alternating rounds."""
 
     num_envs: int = 8
     """Environments per backend."""

@@ -28,7 +28,7 @@ STACK = 4
 
 @dataclass(frozen=True)
 class BenchReplayConfig:
-    """Compare what the samplers draw with the exact distribution, then time drawing, and drawing with pictures."""
+    """Compare the samplers with the exact distribution, then time them, with and without observations."""
 
     capacity: int = 131072
     """Decisions in the replay."""

@@ -1,4 +1,4 @@
-"""`warpzone explore`: find a way through stages by random play, for `warpzone train --trails`."""
+"""`warpzone explore`: search for trails through stages by random play, for `warpzone train --trails`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SAY_EVERY_S = 10.0
 
 @dataclass(frozen=True)
 class ExploreConfig:
-    """Find a way through each stage by random play that goes on from the places it has been to.
+    """Search for a trail through each stage by random play that resumes from promising places.
 
-    `warpzone train --trails` then begins episodes along these ways, near the end at first and moving back to the start.
+    `warpzone train --trails` then starts episodes along the trails, near their end first (a reverse curriculum).
     """
 
     stages: str = "1-1"

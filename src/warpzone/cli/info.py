@@ -7,7 +7,9 @@ import os
 import platform
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
+from typing import Any, Literal
+
+import tyro
 
 from warpzone import __version__
 from warpzone.cli.flags import parse
@@ -20,8 +22,10 @@ PACKAGES = ("torch", "numpy", "gymnasium", "gym-super-mario-bros", "nes-py", "ty
 
 @dataclass(frozen=True)
 class InfoConfig:
-    """Print what this installation consists of."""
+    """Print the versions, ROM, processor and GPU of this installation; or, as Markdown, what the presets change."""
 
+    topic: tyro.conf.Positional[Literal["installation", "presets"]] = "installation"
+    """What to print."""
     as_json: bool = False
     """Print JSON."""
 
@@ -70,6 +74,11 @@ SETTINGS = {"": InfoConfig}
 def run(argv: list[str]) -> int:
     """Parse and print; the exit code."""
     config = parse(InfoConfig(), argv, "warpzone info")
+    if config.topic == "presets":
+        from warpzone.cli.reference import preset_table
+
+        print(preset_table())
+        return EXIT_OK
     facts = gather()
     if config.as_json:
         print(json.dumps(facts, indent=2))

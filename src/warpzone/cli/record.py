@@ -23,7 +23,7 @@ from warpzone.run.stopping import EXIT_OK
 
 @dataclass(frozen=True)
 class RecordConfig:
-    """Film an episode, every frame of it, as MP4 or GIF."""
+    """Record an episode, every frame of it, as MP4 or GIF."""
 
     checkpoint: str = "mario"
     """Checkpoint or agent file, or a run's name for its best checkpoint."""

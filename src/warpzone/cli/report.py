@@ -15,7 +15,7 @@ from warpzone.run.stopping import EXIT_OK
 
 @dataclass(frozen=True)
 class Config:
-    """Write a self-contained HTML page about one run, or about several laid over each other."""
+    """Write a self-contained HTML page about one run, or comparing several."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]] = ()
     """Names or folders of runs."""

@@ -21,7 +21,7 @@ from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_tria
 
 @dataclass(frozen=True)
 class Config:
-    """Train with many settings for a short time each, cut off those that clear less, and say what mattered.
+    """Train briefly with many settings, prune those that clear less, and rank what mattered.
 
     What follows `--` is for `warpzone train`: `warpzone sweep --trials 40 -- --stages 1-2 --total-updates 200`.
     """

@@ -1,0 +1,102 @@
+"""The pages of the settings, written from the code: `python -m warpzone.cli.reference docs`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from warpzone.cli.commands import settings_of_commands
+from warpzone.cli.flags import SEED_NAMES, SWITCHES, Flag, as_text, blank, flags_of
+from warpzone.cli.train import flag_groups
+from warpzone.run.config import PRESETS, TrainConfig
+
+WRITTEN = "<!-- Written by `python -m warpzone.cli.reference docs` from the settings in the code. -->\n"
+SETTINGS = """# Settings
+
+`warpzone train -h` shows the flags that people use, `warpzone train --help-all` all of them. A boolean `--x` is
+switched off by `--no-x`. What is not set comes from the run that is resumed, else from a [preset](#presets), else
+from the default. Which settings suit which stage: [settings by stage](stages.md). Flags of the other commands:
+[commands](commands.md).
+
+## Environment variables
+
+Every flag of every command can be set by an environment variable: `WARPZONE_` and its name in capitals.
+`WARPZONE_NUM_ENVS=32` is `--num-envs 32`. An explicit flag wins. A `WARPZONE_` variable that is no flag is named in
+a warning. Other variables have no effect, except these, most of them of [the seed system](from-the-seed-system.md):
+"""
+COMMANDS = """# Commands
+
+The flags of every command but `warpzone train`, which has [a page of its own](settings.md). Each can be set by an
+environment variable too: `WARPZONE_PORT=8500` is `--port 8500`.
+"""
+TEACHERS = "Policy distillation from other agents (kickstarting)."
+
+
+def settings_page() -> str:
+    """The settings of a training."""
+    parts = {name: type(getattr(TrainConfig(), name)) for name in inspect.signature(TrainConfig).parameters}
+    text = [SETTINGS, WRITTEN, variables_table(), "\n## Presets\n"]
+    text += ["What `--preset` changes; `auto` is `gpu` where there is CUDA.\n"]
+    text += ["<!-- presets: warpzone info presets -->", preset_table(), "<!-- end of presets -->"]
+    for group, flags in flag_groups(flags_of(TrainConfig())).items():
+        about = inspect.getdoc(parts[group]) if group in parts else TEACHERS
+        text += [f"\n## {group.capitalize()}\n\n{about}\n", flag_table(flags)]
+    return "\n".join(text) + "\n"
+
+
+def commands_page() -> str:
+    """The settings of the other commands."""
+    text = [COMMANDS, WRITTEN.rstrip()]
+    for command, kind in settings_of_commands().items():
+        if kind is not TrainConfig:
+            text += [
+                f"\n## warpzone {command}\n\n{inspect.getdoc(kind)}\n",
+                flag_table(flags_of(blank(kind))),
+            ]
+    return "\n".join(text) + "\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"settings.md": settings_page, "commands.md": commands_page}
+
+
+def variables_table() -> str:
+    rows = [f"| `{name}` | `--{field.replace('_', '-')}` |" for name, field in SEED_NAMES.items()]
+    rows += [f"| `{name}` | {about} |" for name, about in SWITCHES.items()]
+    return "\n".join(["| variable | sets |", "|---|---|", *rows])
+
+
+def preset_table() -> str:
+    """The settings that a preset changes."""
+    presets = [flags_of(config) for config in PRESETS.values()]
+    rows = [
+        f"| `{flag.name}` | {' | '.join(_shown(one.default) for one in (flag, *others))} |"
+        for flag, *others in zip(flags_of(TrainConfig()), *presets, strict=True)
+        if any(one.default != flag.default for one in others)
+    ]
+    head = f"| flag | default | {' | '.join(PRESETS)} |"
+    return "\n".join([head, "|---|---|" + "---|" * len(PRESETS), *rows])
+
+
+def flag_table(flags: Sequence[Flag]) -> str:
+    rows = [f"| `{_usage(flag)}` | {_shown(flag.default)} | {flag.help} |" for flag in flags]
+    return "\n".join(["| flag | default | |", "|---|---|---|", *rows])
+
+
+def _usage(flag: Flag) -> str:
+    return (flag.field.upper() if flag.is_positional else flag.usage).replace("|", r"\|")
+
+
+def _shown(value: Any) -> str:
+    if value is tyro.MISSING:
+        return "required"
+    return "" if value in ("", None, ()) else f"`{as_text(value)}`"
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (Path(sys.argv[1]) / name).write_text(page())
