@@ -7,10 +7,10 @@ import pytest
 
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import ACTION_SETS, parse_buttons
-from warpzone.envs.nes_py.telemetry import Journey, counts_as_ground, room
 from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
+from warpzone.envs.telemetry import Journey, counts_as_ground, room
 from warpzone.envs.vector import ENDS, MarioVectorEnv
 from warpzone.errors import ConfigError
 

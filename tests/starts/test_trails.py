@@ -13,7 +13,7 @@ import pytest
 from tests.run.small_runs import measured, saved_state, small_run
 from warpzone.envs.actions import action_names
 from warpzone.envs.make import make_envs
-from warpzone.envs.nes_py.telemetry import blocks
+from warpzone.envs.telemetry import blocks
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.run.build import rom_digest

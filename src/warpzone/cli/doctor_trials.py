@@ -21,7 +21,7 @@ from typing import IO, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from warpzone.envs.nes_py.trial import TrialSettings
+from warpzone.cli.doctor_trial import TrialSettings
 from warpzone.errors import ConfigError
 
 REPORT = "env_stability_report.jsonl"
@@ -103,7 +103,7 @@ def _process_trials(mode: str, config: TrialsConfig, first: int, count: int) -> 
 def _watch(settings: TrialSettings, config: TrialsConfig) -> Iterator[dict[str, Any]]:
     """Read a subprocess's results, each within the limit; ends after the first failure."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "warpzone.envs.nes_py.trial", json.dumps(asdict(settings))],
+        [sys.executable, "-m", "warpzone.cli.doctor_trial", json.dumps(asdict(settings))],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_names
-from warpzone.envs.nes_py.telemetry import counts_as_ground
+from warpzone.envs.telemetry import counts_as_ground
 from warpzone.envs.vector import ENDS, MarioVectorEnv
 from warpzone.starts.trails import ACTIONS, Trail, sequence_of
 

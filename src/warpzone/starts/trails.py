@@ -13,8 +13,8 @@ import numpy as np
 from warpzone.envs.actions import action_names, parse_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
-from warpzone.envs.nes_py.telemetry import blocks, counts_as_ground, room
 from warpzone.envs.scripts import parse_sequence
+from warpzone.envs.telemetry import blocks, counts_as_ground, room
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.watch.durable import write_durably

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig
-from warpzone.envs.nes_py.console import NesPyFactory
-from warpzone.envs.nes_py.episode import Episodes, EpisodeSettings
+from warpzone.envs.nes_py.emulators import NesPyFactory
+from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
 from warpzone.envs.rewards import RewardConfig, RewardShaper
 from warpzone.envs.vector import MarioVectorEnv
 
@@ -55,15 +55,14 @@ def played() -> dict[str, Any]:
         if terminated[0]:
             break
     view = ViewConfig(frame_skip=1, frame_stack=1, action_type="complex")
-    console = NesPyFactory("1-1")(lambda mark: None)
-    episodes = Episodes(console, EpisodeSettings(view, ["1-1"], BackendConfig()))
-    episodes.reset(1)
+    emulator = NesPyFactory("1-1")(lambda stage: None)
+    episodes = EpisodeEnv(EpisodeSettings(view, ["1-1"], BackendConfig()), emulator)
+    episodes.reset(seed=1)
     for action in [*actions, 0][: len(told["native"]) + 1]:
-        outcome = episodes.step(action)
-        telemetry = outcome.telemetry if outcome.final_telemetry is None else outcome.final_telemetry
-        told["nes_py"].append(dict(zip(FIELDS, telemetry.tolist(), strict=True)))
-        told["nes_py_screens"].append(console.screen.copy())
-    console.close()
+        *_, info = episodes.step(action)
+        told["nes_py"].append(dict(zip(FIELDS, info["telemetry"].tolist(), strict=True)))
+        told["nes_py_screens"].append(episodes.screen())
+    episodes.close()
     return told
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from warpzone.envs.nes_py.console import NesPyFactory
+from warpzone.envs.nes_py.emulators import NesPyFactory
 from warpzone.envs.nes_py.patches import installed, needs_patches, patch_nes_py
 
 pytest.importorskip("nes_py")
@@ -28,17 +28,17 @@ def test_only_old_nes_py_beside_new_numpy_needs_patches(nes_py: str, numpy: str,
 
 
 def test_ram_stays_the_emulators_own_memory() -> None:
-    console = NesPyFactory("1-2")(lambda mark: None)
-    ram = console.ram
+    emulator = NesPyFactory("1-2")(lambda stage: None)
+    ram = emulator.ram
     assert ram is not None
     assert ram.dtype == np.uint8
     assert not ram.flags.owndata
     assert (int(ram[0x075F]), int(ram[0x075C])) == (0, 1)
     clock = ram[0x07F8:0x07FB].copy()
     for _ in range(60):
-        console.play(0)
+        emulator.play(0)
     assert ram[0x07F8:0x07FB].tolist() != clock.tolist()
-    console.close()
+    emulator.close()
 
 
 def test_patching_twice_is_the_same_as_once() -> None:
@@ -46,6 +46,8 @@ def test_patching_twice_is_the_same_as_once() -> None:
 
 
 def test_importing_the_old_gym_says_nothing() -> None:
-    code = "from warpzone.envs.nes_py.console import NesPyFactory; NesPyFactory()(lambda mark: None).close()"
+    code = (
+        "from warpzone.envs.nes_py.emulators import NesPyFactory; NesPyFactory()(lambda stage: None).close()"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

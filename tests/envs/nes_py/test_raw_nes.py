@@ -12,10 +12,10 @@ from warpzone.engine import FIELDS
 from warpzone.engine.rom import rom_path
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig
-from warpzone.envs.nes_py.console import GymnasiumConsole
-from warpzone.envs.nes_py.episode import Episodes, EpisodeSettings
+from warpzone.envs.nes_py.emulators import GymnasiumEmulator
+from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
 from warpzone.envs.nes_py.patches import patch_nes_py, quiet_gym
-from warpzone.envs.nes_py.telemetry import digits
+from warpzone.envs.telemetry import digits
 
 pytest.importorskip("nes_py")
 START = 8
@@ -54,14 +54,14 @@ class RawNes(gym.Env[Any, Any]):
 
 
 def test_the_raw_emulator_gives_positions_and_progress_from_ram() -> None:
-    console = GymnasiumConsole(RawNes(), stage="1-1")
+    emulator = GymnasiumEmulator(RawNes(), stage="1-1")
     view = ViewConfig(frame_stack=1, size=(8, 8))
-    episodes = Episodes(console, EpisodeSettings(view, ["1-1"], BackendConfig()))
-    first = dict(zip(FIELDS, episodes.reset(0).telemetry.tolist(), strict=True))
+    episodes = EpisodeEnv(EpisodeSettings(view, ["1-1"], BackendConfig()), emulator)
+    first = dict(zip(FIELDS, episodes.reset(seed=0)[-1]["telemetry"].tolist(), strict=True))
     assert (first["world"], first["stage"], first["x_pos"]) == (1, 1, 40)
     for _ in range(10):
-        last = dict(zip(FIELDS, episodes.step(1).telemetry.tolist(), strict=True))
+        last = dict(zip(FIELDS, episodes.step(1)[-1]["telemetry"].tolist(), strict=True))
     assert last["x_pos"] > 50
     assert last["progress"] == last["x_pos"] - 40
     assert episodes.x_pos.failures == 0
-    console.close()
+    emulator.close()

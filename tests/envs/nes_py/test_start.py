@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.envs.nes_py.consoles import Faulty, Toy
+from tests.envs.nes_py.toy_emulators import Faulty, Toy
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
-from warpzone.envs.nes_py.marks import read_marks
+from warpzone.envs.nes_py.start_log import read_start_log
 from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.errors import ConfigError
 
@@ -53,7 +53,7 @@ def test_a_failed_start_is_named_with_its_stage_and_stops_a_strict_run(
     if fault == "hang":
         assert "_fail" in warnings[0]
     if fault in ("error", "missing_rom"):
-        assert read_marks(tmp_path / "diagnostics", 0)[-1]["mark"] == "error"
+        assert read_start_log(tmp_path / "diagnostics", 0)[-1]["mark"] == "error"
 
 
 def test_a_worker_that_fails_once_is_replaced(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_workers_that_never_start_are_followed_by_this_process_with_one_warning(
     _, info = envs.reset(seed=0)
     envs.close()
     assert info["x_pos"].tolist() == [40]
-    assert sum("Going on with all environments in this process" in line for line in said) == 1
+    assert sum("Continuing with all environments in this process" in line for line in said) == 1
 
 
 def test_a_slow_start_within_the_deadline_is_no_failure(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_slow_start_within_the_deadline_is_no_failure(tmp_path: Path) -> None:
     envs.close()
     assert envs.mode == "async"
     assert not any("warn" in line for line in said)
-    make, done = read_marks(tmp_path / "diagnostics", 0)[-2:]
+    make, done = read_start_log(tmp_path / "diagnostics", 0)[-2:]
     assert (make["mark"], done["mark"]) == ("make", "done")
     assert done["since_start_s"] - make["since_start_s"] >= 0.5
 
@@ -117,7 +117,7 @@ def test_prewarming_all_stages_names_them(tmp_path: Path) -> None:
 def test_workers_are_started_apart_by_the_delay(tmp_path: Path) -> None:
     envs = start(tmp_path, Toy(), [], num_envs=3, worker_start_delay=0.5)
     envs.close()
-    times = [read_marks(tmp_path / "diagnostics", i)[0]["time"] for i in range(3)]
+    times = [read_start_log(tmp_path / "diagnostics", i)[0]["time"] for i in range(3)]
     assert times[2] - times[0] >= 0.7
 
 

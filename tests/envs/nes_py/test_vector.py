@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.envs.nes_py.consoles import StuckInPlay, Toy
+from tests.envs.nes_py.toy_emulators import StuckInPlay, Toy
 from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
-from warpzone.envs.nes_py.marks import STAGES, read_marks
+from warpzone.envs.nes_py.start_log import STAGES, read_start_log
 from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.vector import MarioVectorEnv
@@ -62,7 +62,7 @@ def test_construction_is_shown_env_by_env_and_marked_stage_by_stage(mode: str, t
         "[env] constructing env 2/2",
     ]
     for i in range(2):
-        assert [mark["mark"] for mark in read_marks(tmp_path / "diagnostics", i)] == list(STAGES)
+        assert [mark["mark"] for mark in read_start_log(tmp_path / "diagnostics", i)] == list(STAGES)
     assert envs.mode == mode
 
 
@@ -208,7 +208,7 @@ def test_a_killed_or_stopped_worker_is_replaced_and_its_episode_truncated(
     assert expected in warning
     assert "last stage mark: done" in warning
     if signal_sent == signal.SIGSTOP:
-        assert "T (stopped)" in warning
+        assert "state: stopped" in warning
 
 
 def test_a_worker_stuck_in_a_frame_is_named_with_its_stack(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_workers_that_fail_for_good_in_mid_run_are_followed_by_this_process(tmp_
 
 
 class OnlyOnce:
-    """Makes one console and refuses to make a second; with `worker_only` this process may always."""
+    """Makes one emulator and refuses to make a second; with `worker_only` this process may always."""
 
     def __init__(self, marker: str, worker_only: bool = False) -> None:
         self.marker, self.worker_only, self.parent = marker, worker_only, os.getpid()

@@ -1,1 +1,1 @@
-"""Environments on other emulators than ours, behind the same vector interface, telemetry and rewards."""
+"""Environments on gym-super-mario-bros and nes-py, with the vector interface, telemetry and rewards of our engine."""

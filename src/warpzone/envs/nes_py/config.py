@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from typing import Literal
@@ -96,13 +95,3 @@ class BackendConfig:
         if self.env_start_method != "auto":
             return self.env_start_method
         return "forkserver" if sys.platform.startswith("linux") else "spawn"
-
-
-def stage_is_strict() -> bool:
-    """Whether a stage that a backend can't start is an error (`MARIO_FC_STRICT_STAGE=1`)."""
-    return os.environ.get("MARIO_FC_STRICT_STAGE") == "1"
-
-
-def stage_warnings_suppressed() -> bool:
-    """Whether nothing is said about such a stage (`MARIO_SUPPRESS_FC_STAGE_WARN=1`)."""
-    return os.environ.get("MARIO_SUPPRESS_FC_STAGE_WARN") == "1"

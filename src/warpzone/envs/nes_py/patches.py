@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib import metadata
 from typing import Any
@@ -82,16 +82,16 @@ def _widen_rom_sizes(rom: Any) -> None:
 
 
 def _widen_positions(env: Any) -> None:
-    def read(address: int) -> property:
-        return property(lambda self: int(self.ram[address]))
+    def read(sum_of: Callable[[Callable[[int], int]], int]) -> property:
+        return property(lambda self: sum_of(lambda address: int(self.ram[address])))
 
-    env._level = property(lambda self: int(self.ram[0x075F]) * 4 + int(self.ram[0x075C]))
-    env._world = property(lambda self: int(self.ram[0x075F]) + 1)
-    env._stage = property(lambda self: int(self.ram[0x075C]) + 1)
-    env._area = property(lambda self: int(self.ram[0x0760]) + 1)
-    env._x_position = property(lambda self: int(self.ram[0x6D]) * 0x100 + int(self.ram[0x86]))
-    env._left_x_position = property(lambda self: (int(self.ram[0x86]) - int(self.ram[0x071C])) % 256)
-    env._life = read(0x075A)
-    env._y_pixel = read(0x03B8)
-    env._y_viewport = read(0x00B5)
-    env._player_state = read(0x000E)
+    env._level = read(lambda ram: ram(0x075F) * 4 + ram(0x075C))
+    env._world = read(lambda ram: ram(0x075F) + 1)
+    env._stage = read(lambda ram: ram(0x075C) + 1)
+    env._area = read(lambda ram: ram(0x0760) + 1)
+    env._x_position = read(lambda ram: ram(0x6D) * 0x100 + ram(0x86))
+    env._left_x_position = read(lambda ram: (ram(0x86) - ram(0x071C)) % 256)
+    env._life = read(lambda ram: ram(0x075A))
+    env._y_pixel = read(lambda ram: ram(0x03B8))
+    env._y_viewport = read(lambda ram: ram(0x00B5))
+    env._player_state = read(lambda ram: ram(0x000E))

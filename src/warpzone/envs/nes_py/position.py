@@ -1,4 +1,4 @@
-"""Where the player is, for backends that do not say: read from RAM, and given up if that keeps failing."""
+"""The player's x position for backends that do not report it: read from RAM until that keeps failing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from warpzone.envs.nes_py.config import BackendConfig
 
 
 class PositionReader:
-    """Gives `x_pos`: what the backend says, else two bytes of RAM, else the last one known.
+    """Gives `x_pos`: what the backend reports, else two bytes of RAM, else the last known one.
 
-    A failure is RAM that is missing, too short or not made of bytes. Past the limit the fallback is switched
-    off with one warning, and `failures` stays as the count.
+    RAM that is missing, too short or not made of bytes is a failure. At the limit the fallback is switched off with
+    one warning, and `failures` keeps the count.
     """
 
     def __init__(self, config: BackendConfig) -> None:
         self.parses_ram = config.enable_ram_x_parse
         self.failures = 0
-        self._high, self._low = config.ram_x_addresses()
+        self._addresses = config.ram_x_addresses()
         self._limit = config.ram_x_failure_limit
         self._last = 0
 
@@ -31,18 +31,14 @@ class PositionReader:
             self._last = _signed(int(info["x_pos"]))
         elif self.parses_ram:
             try:
-                self._last = self._parse(ram)
+                if ram is None:
+                    raise ValueError("the backend gives no RAM")
+                self._last = _signed(
+                    int.from_bytes([int(ram[address]) for address in self._addresses], "big")
+                )
             except (IndexError, TypeError, ValueError) as error:
                 self._fail(error)
         return self._last
-
-    def _parse(self, ram: NDArray[np.uint8] | None) -> int:
-        if ram is None:
-            raise ValueError("the backend gives no RAM")
-        high, low = int(ram[self._high]), int(ram[self._low])
-        if not (0 <= high <= 255 and 0 <= low <= 255):
-            raise ValueError(f"{high} and {low} are no bytes")
-        return _signed(high << 8 | low)
 
     def _fail(self, error: Exception) -> None:
         self.failures += 1
@@ -58,5 +54,5 @@ class PositionReader:
 
 
 def _signed(x: int) -> int:
-    """Where a maze sends the player back four pages, he may come to stand before page 0."""
+    """Mazes move the player back by four pages, which can be left of page 0."""
     return x - 0x10000 if x >= 0x8000 else x

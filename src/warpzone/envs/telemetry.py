@@ -1,9 +1,10 @@
-"""What the RAM of Super Mario Bros means, in Python: the same fields as the engine's (native/smb/memory.hpp)."""
+"""What the RAM of Super Mario Bros means, in Python: the slow reference of the engine's telemetry (native/smb)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,17 @@ _BOWSER, _FLAGPOLE = 0x2D, 0x31
 _PLAYING = 8
 _PAGE = 256
 """Pixels. Nobody walks that far in a frame."""
+
+
+_STATUS = np.array(["small", "tall", "fireball"])
+
+
+def named_info(fields: Mapping[str, NDArray[np.int32]]) -> dict[str, Any]:
+    """The info dictionary of a vector from the engine's fields, with the keys of gym-super-mario-bros."""
+    info: dict[str, Any] = dict(fields)
+    info["flag_get"] = info["flag_get"] != 0
+    info["status"] = _STATUS.take(info["status"], mode="clip")
+    return info
 
 
 class End(IntEnum):
@@ -28,6 +40,9 @@ class End(IntEnum):
     WARP = 6
     STALLED = 7
     STEP_LIMIT = 8
+
+
+DEATHS = (End.DEATH, End.TIME_UP, End.GAME_OVER)
 
 
 def digits(ram: Ram, address: int, count: int) -> int:

@@ -1,6 +1,6 @@
 """One stability trial: make environments, reset, step and close them, and print how long each took.
 
-`python -m warpzone.envs.nes_py.trial SETTINGS`, with the settings of `TrialSettings` as JSON; one JSON line a trial.
+`python -m warpzone.cli.doctor_trial SETTINGS`, with the settings of `TrialSettings` as JSON; one JSON line a trial.
 A process of its own, so that whoever runs it can limit its time and end it, whatever it does.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,31 +37,26 @@ class TrialSettings:
 
 def run_trial(settings: TrialSettings) -> dict[str, Any]:
     """One trial; the seconds of its parts and what the environments reported."""
-    view = ViewConfig(frame_stack=1)
+    # Here, so that `warpzone doctor` itself runs where the engine can't be imported.
+    from warpzone.envs.nes_py.vector import BackendVectorEnv
+    from warpzone.envs.vector import MarioVectorEnv
+
     began = time.perf_counter()
     envs: Any
     if settings.backend == "native":
-        from warpzone.envs.vector import MarioVectorEnv
-
         envs = MarioVectorEnv(
             settings.num_envs, settings.stage, frame_stack=1, autoreset_mode="same_step", seed=settings.seed
         )
     else:
-        from warpzone.envs.nes_py.vector import BackendVectorEnv
-
         backend = BackendConfig(
             backend="nes-py", async_env=settings.mode == "async", strict_env=True, env_retries=0,
             parent_prewarm=settings.prewarm_count > 0, parent_prewarm_all=settings.prewarm_count > 1,
             env_start_method=settings.start_method, env_diagnostics_dir=settings.diagnostics,  # type: ignore[arg-type]
         )  # fmt: skip
         envs = BackendVectorEnv(
-            settings.num_envs,
-            [settings.stage],
-            view=view,
-            backend=backend,
-            seed=settings.seed,
-            say=_to_stderr,
-        )
+            settings.num_envs, [settings.stage], view=ViewConfig(frame_stack=1), backend=backend, seed=settings.seed,
+            say=lambda line: print(line, file=sys.stderr, flush=True),
+        )  # fmt: skip
     made = time.perf_counter()
     try:
         _, info = envs.reset(seed=settings.seed)
@@ -83,14 +78,10 @@ def run_trial(settings: TrialSettings) -> dict[str, Any]:
     }
 
 
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def main() -> int:
     settings = TrialSettings(**json.loads(sys.argv[1]))
     for repeat in range(settings.repeats):
-        result = run_trial(TrialSettings(**{**asdict(settings), "seed": settings.seed + repeat}))
+        result = run_trial(replace(settings, seed=settings.seed + repeat))
         print(json.dumps(result), flush=True)
     return 0
 

@@ -9,15 +9,20 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.envs.nes_py.consoles import ToyConsole
+from tests.envs.nes_py.toy_emulators import ToyEmulator
 from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
-from warpzone.envs.nes_py.console import GymnasiumConsole
-from warpzone.envs.nes_py.episode import Episodes, EpisodeSettings
+from warpzone.envs.nes_py.emulators import GymnasiumEmulator
+from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
 from warpzone.envs.nes_py.position import PositionReader
 
 X = FIELDS.index("x_pos")
+
+
+def x_of(result: tuple[Any, ...]) -> int:
+    """The x position in what reset or step returned."""
+    return int(result[-1]["telemetry"][X])
 
 
 class ForeignEnv(gym.Env[Any, Any]):
@@ -27,7 +32,7 @@ class ForeignEnv(gym.Env[Any, Any]):
     action_space = gym.spaces.Discrete(256)
 
     def __init__(self, has_ram: bool = True) -> None:
-        self.toy = ToyConsole()
+        self.toy = ToyEmulator()
         self.has_ram = has_ram
 
     @property
@@ -43,17 +48,16 @@ class ForeignEnv(gym.Env[Any, Any]):
         return self.toy.screen, 0.0, False, False, {}
 
 
-def episodes_on(env: ForeignEnv, stage: str | None = "1-1", **backend: Any) -> Episodes:
+def episodes_on(env: ForeignEnv, stage: str | None = "1-1", **backend: Any) -> EpisodeEnv:
     view = ViewConfig(frame_stack=1, size=(8, 8))
-    return Episodes(
-        GymnasiumConsole(env, stage=stage), EpisodeSettings(view, ["1-1"], BackendConfig(**backend))
-    )
+    settings = EpisodeSettings(view, ["1-1"], BackendConfig(**backend))
+    return EpisodeEnv(settings, GymnasiumEmulator(env, stage=stage))
 
 
 def test_x_comes_from_ram_when_the_backend_gives_none() -> None:
     episodes = episodes_on(ForeignEnv())
-    assert episodes.reset(0).telemetry[X] == 40
-    assert episodes.step(1).telemetry[X] == 44
+    assert x_of(episodes.reset(seed=0)) == 40
+    assert x_of(episodes.step(1)) == 44
 
 
 def test_the_addresses_of_x_can_be_chosen() -> None:
@@ -83,14 +87,14 @@ def test_failures_are_counted_and_past_the_limit_the_fallback_is_off_with_one_wa
     assert [str(w.message)[:51] for w in caught] == ["[env][warn] x position could not be read from RAM 3"]
 
 
-def test_a_backend_without_ram_still_plays_and_its_failures_reach_the_outcome() -> None:
+def test_a_backend_without_ram_still_plays_and_its_failures_reach_the_info() -> None:
     episodes = episodes_on(ForeignEnv(has_ram=False), ram_x_failure_limit=4)
-    episodes.reset(0)
+    episodes.reset(seed=0)
     with pytest.warns(RuntimeWarning, match="switched off"):
-        outcome = episodes.step(1)
-    assert outcome.parse_failures == 4
-    assert outcome.telemetry[X] == 0
-    assert outcome.observation[0, 0, 0] == 44
+        result = episodes.step(1)
+    assert result[-1]["parse_fail"] == 4
+    assert x_of(result) == 0
+    assert result[0][0, 0, 0] == 44
 
 
 def test_a_stage_the_backend_cannot_start_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,20 +102,20 @@ def test_a_stage_the_backend_cannot_start_is_said_once(monkeypatch: pytest.Monke
     monkeypatch.delenv("MARIO_SUPPRESS_FC_STAGE_WARN", raising=False)
     episodes = episodes_on(ForeignEnv(), stage="2-1")
     with pytest.warns(RuntimeWarning, match="can't start stage 1-1: it plays 2-1"):
-        episodes.reset(0)
+        episodes.reset(seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        episodes.reset(0)
+        episodes.reset(seed=0)
 
 
 def test_the_stage_warning_can_be_silenced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_SUPPRESS_FC_STAGE_WARN", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert episodes_on(ForeignEnv(), stage=None).reset(0).telemetry[X] == 40
+        assert x_of(episodes_on(ForeignEnv(), stage=None).reset(seed=0)) == 40
 
 
 def test_the_stage_warning_can_be_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MARIO_FC_STRICT_STAGE", "1")
     with pytest.raises(BackendError, match="can't start stage 1-1"):
-        episodes_on(ForeignEnv(), stage=None).reset(0)
+        episodes_on(ForeignEnv(), stage=None).reset(seed=0)

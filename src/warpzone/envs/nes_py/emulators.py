@@ -1,8 +1,8 @@
-"""A console as an episode needs it, frame by frame; ours of gym-super-mario-bros and of any Gymnasium environment."""
+"""An emulator as an episode needs it, frame by frame: gym-super-mario-bros, or any Gymnasium environment."""
 
 from __future__ import annotations
 
-import time
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,16 +13,16 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.envs.nes_py.config import BackendError, stage_is_strict, stage_warnings_suppressed
+from warpzone.envs.nes_py.config import BackendError
 from warpzone.envs.nes_py.patches import patch_nes_py, quiet_gym
 from warpzone.envs.stages import parse_stage
 
-Mark = Callable[[str], None]
-"""Told the stage of the start that begins: patch, import, make."""
+Log = Callable[[str], None]
+"""Called with the stage of the start that begins: patch, import, make."""
 
 
-class Console(Protocol):
-    """One console with the game in it."""
+class Emulator(Protocol):
+    """One emulator with the game in it."""
 
     frames: int
     """Frames run since `begin`."""
@@ -37,47 +37,47 @@ class Console(Protocol):
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """What the backend says beyond RAM, such as `x_pos`."""
+        """What the backend reports beyond RAM, such as `x_pos`."""
 
     def begin(self, stage: str) -> None:
-        """Go to the first frame of a stage that the player controls."""
+        """Go to the first frame of a stage in which the player is in control."""
 
     def play(self, buttons: int) -> None:
         """Run one frame."""
 
     def skip_scenes(self) -> None:
-        """Hurry through what the player can't influence, if the backend can."""
+        """Fast-forward through scenes without control, if the backend can."""
 
     def close(self) -> None: ...
 
 
-class ConsoleFactory(Protocol):
-    """Makes a console, in whatever process it is called; plain data, so that it can be sent there."""
+class EmulatorFactory(Protocol):
+    """Makes an emulator in the process that calls it; picklable, so that it can be sent to workers."""
 
-    def __call__(self, mark: Mark) -> Console: ...
+    def __call__(self, log: Log) -> Emulator: ...
 
 
 @dataclass(frozen=True)
 class NesPyFactory:
-    """Consoles of gym-super-mario-bros. The first stage is made at once, the others when they are first played."""
+    """Emulators of gym-super-mario-bros. The first stage is made at once, others when they are first played."""
 
     first_stage: str = "1-1"
     rom: str | None = None
 
-    def __call__(self, mark: Mark) -> Console:
-        mark("patch")
+    def __call__(self, log: Log) -> Emulator:
+        log("patch")
         patch_nes_py()
-        mark("import")
+        log("import")
         with quiet_gym():
             import gym_super_mario_bros  # noqa: F401
-        mark("make")
-        console = NesPyConsole(self.rom)
-        console.begin(self.first_stage)
-        return console
+        log("make")
+        emulator = NesPyEmulator(self.rom)
+        emulator.begin(self.first_stage)
+        return emulator
 
 
-class NesPyConsole:
-    """gym-super-mario-bros 7 or 9, frame by frame. One emulator a stage, since each keeps one start to go back to."""
+class NesPyEmulator:
+    """gym-super-mario-bros 7 or 9, frame by frame. One instance per stage, since each can reset to one start only."""
 
     info: Mapping[str, Any] = {}
 
@@ -141,12 +141,12 @@ class NesPyConsole:
         return env
 
 
-class GymnasiumConsole:
-    """Any Gymnasium environment that shows frames and RAM, with buttons (bits 7..0) or an own action as its actions.
+class GymnasiumEmulator:
+    """Any Gymnasium environment with frames as observations and readable RAM.
 
-    `ram_of` finds the RAM in the environment; by default its `ram` attribute. `action_of` turns buttons into the
-    environment's action. The environment decides where it begins: asked for another stage, it warns once
-    (`MARIO_SUPPRESS_FC_STAGE_WARN=1` keeps it quiet), or raises (`MARIO_FC_STRICT_STAGE=1`).
+    `ram_of` finds the RAM in the environment; by default its `ram` attribute. `action_of` turns buttons
+    (bits 7..0) into the environment's action. The environment decides where it begins: for another
+    stage there is one warning (`MARIO_SUPPRESS_FC_STAGE_WARN=1`: none), or an error (`MARIO_FC_STRICT_STAGE=1`).
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class GymnasiumConsole:
     def begin(self, stage: str) -> None:
         if stage != self._stage and stage not in self._warned:
             text = f"[env][warn] this backend can't start stage {stage}: it plays {self._stage or 'its own'}."
-            if stage_is_strict():
+            if os.environ.get("MARIO_FC_STRICT_STAGE") == "1":
                 raise BackendError(f"{text[12:]} Unset MARIO_FC_STRICT_STAGE to play anyway.")
-            if not stage_warnings_suppressed():
+            if os.environ.get("MARIO_SUPPRESS_FC_STAGE_WARN") != "1":
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
             self._warned.add(stage)
         self._screen, self.info = self._env.reset()
@@ -189,27 +189,18 @@ class GymnasiumConsole:
         self._screen, _, terminated, truncated, self.info = self._env.step(self._action_of(buttons))
         self.frames += 1
         if terminated or truncated:
-            # The episode goes by RAM. A backend that ended its own sooner has to begin anew to go on at all.
+            # Ours ends by RAM. A backend that ended its own episode must be reset before it can continue.
             self._screen, self.info = self._env.reset()
 
     def skip_scenes(self) -> None:
-        """Nothing is written to a foreign backend's memory."""
+        """Nothing: the memory of other emulators is only read."""
 
     def close(self) -> None:
         self._env.close()
 
 
-def timed_console(factory: ConsoleFactory, mark: Mark) -> tuple[Console, float]:
-    """A console, and the seconds it took to make."""
-    began = time.perf_counter()
-    mark("start")
-    console = factory(mark)
-    mark("done")
-    return console, time.perf_counter() - began
-
-
 @contextmanager
-def told_plainly() -> Iterator[None]:
+def plain_errors() -> Iterator[None]:
     """Turn what packages raise when an environment can't be made into one sentence for the user."""
     try:
         yield

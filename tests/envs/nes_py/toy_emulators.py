@@ -1,4 +1,4 @@
-"""Consoles for tests: a tiny game that runs right without an emulator, and ones that fail at every stage of a start."""
+"""Emulators for tests: a tiny game in plain Python, and ones that fail at every stage of a start."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from warpzone.envs.nes_py.console import Mark
+from warpzone.envs.nes_py.emulators import Log
 from warpzone.envs.stages import parse_stage
 
 RIGHT = 128
 
 
-class ToyConsole:
+class ToyEmulator:
     """RAM in which the player walks one pixel a frame while right is held, and falls into a pit at `pit`."""
 
     info: Mapping[str, Any] = {}
@@ -56,14 +56,14 @@ class ToyConsole:
 
 @dataclass(frozen=True)
 class Toy:
-    """Makes ToyConsoles."""
+    """Makes ToyEmulators."""
 
     pit: int = 100_000
 
-    def __call__(self, mark: Mark) -> ToyConsole:
+    def __call__(self, log: Log) -> ToyEmulator:
         for stage in ("patch", "import", "make"):
-            mark(stage)
-        return ToyConsole(self.pit)
+            log(stage)
+        return ToyEmulator(self.pit)
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ class Faulty:
     counter: str
     times: int = 1_000_000
 
-    def __call__(self, mark: Mark) -> ToyConsole:
+    def __call__(self, log: Log) -> ToyEmulator:
         for stage in ("patch", "import", "make"):
-            mark(stage)
+            log(stage)
             if stage == self.at and self._count() <= self.times:
                 self._fail()
-        return ToyConsole()
+        return ToyEmulator()
 
     def _count(self) -> int:
         """How often this was called, over all processes."""
@@ -104,18 +104,18 @@ class Faulty:
 
 @dataclass(frozen=True)
 class StuckInPlay:
-    """A console that hangs for good in a frame once the player has come to `x`."""
+    """An emulator that hangs for good in a frame once the player has come to `x`."""
 
     x: int
 
-    def __call__(self, mark: Mark) -> ToyConsole:
-        console = Toy()(mark)
-        play = console.play
+    def __call__(self, log: Log) -> ToyEmulator:
+        emulator = Toy()(log)
+        play = emulator.play
 
         def hang_at(buttons: int) -> None:
             play(buttons)
-            while int(console.ram[0x86]) >= self.x:
+            while int(emulator.ram[0x86]) >= self.x:
                 time.sleep(0.01)
 
-        console.play = hang_at  # type: ignore[method-assign]
-        return console
+        emulator.play = hang_at  # type: ignore[method-assign]
+        return emulator
