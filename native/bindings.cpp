@@ -326,20 +326,20 @@ NB_MODULE(_native, m) {
     m.def(
         "shape_rewards",
         [](Array<const i32> before, Array<const i32> after, Array<const bool> fresh, bool signed_distance,
-           double cap, const std::vector<float>& worth, Array<float> terms, Array<float> total,
+           double cap, float clip, const std::vector<float>& worth, Array<float> terms, Array<float> total,
            Array<i32> dx) {
             const std::size_t n = total.size();
             if (before.size() != smb::kFieldCount * n || after.size() != smb::kFieldCount * n ||
                 fresh.size() != n || terms.size() != smb::kRewardTerms * n || dx.size() != n ||
-                worth.size() != smb::kRewardTerms)
+                worth.size() != smb::kClipTerm)
                 throw PoolError("A buffer has the wrong size for these rewards.");
-            smb::RewardRule rule{signed_distance, cap, {}};
+            smb::RewardRule rule{signed_distance, cap, clip, {}};
             std::copy(worth.begin(), worth.end(), rule.worth);
             smb::shape_rewards(rule, before.data(), after.data(), fresh.data(), n, terms.data(), total.data(),
                                dx.data());
         },
-        "before"_a, "after"_a, "fresh"_a, "signed_distance"_a, "cap"_a, "worth"_a, "terms"_a, "total"_a,
-        "dx"_a);
+        "before"_a, "after"_a, "fresh"_a, "signed_distance"_a, "cap"_a, "clip"_a, "worth"_a, "terms"_a,
+        "total"_a, "dx"_a);
 
     nb::list fields;
     for (const char* name : smb::kFieldNames) fields.append(name);

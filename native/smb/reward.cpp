@@ -23,23 +23,28 @@ void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, 
             paid = ground <= 0 ? 0 : std::fmin(ground, rule.cap);
         }
         const i32 points = change(kScore, i), ticks = change(kTime, i);
+        // The game's counter goes from 99 to 0.
+        const i32 more = change(kCoins, i), coins = more < 0 ? more + 100 : more;
         const bool flag = value(after, kFlagGet, i) != 0 && value(before, kFlagGet, i) == 0;
         const i32 end = value(after, kEnd, i);
         const bool died = end == static_cast<i32>(End::Death) || end == static_cast<i32>(End::TimeUp) ||
                           end == static_cast<i32>(End::GameOver);
-        const float amounts[kRewardTerms] = {static_cast<float>(paid),
-                                             static_cast<float>(points > 0 ? points : 0),
-                                             static_cast<float>(flag),
-                                             static_cast<float>(died),
-                                             static_cast<float>(ticks < 0 ? ticks : 0),
-                                             static_cast<float>(change(kWrongTurns, i))};
+        const float amounts[kClipTerm] = {static_cast<float>(paid),
+                                          static_cast<float>(points > 0 ? points : 0),
+                                          static_cast<float>(flag),
+                                          static_cast<float>(died),
+                                          static_cast<float>(ticks < 0 ? ticks : 0),
+                                          static_cast<float>(change(kWrongTurns, i)),
+                                          static_cast<float>(coins > 0 ? coins : 0)};
         float sum = 0;
-        for (int t = 0; t < kRewardTerms; ++t) {
+        for (int t = 0; t < kClipTerm; ++t) {
             const float term = fresh[i] ? 0.0f : amounts[t] * rule.worth[t];
             terms[static_cast<std::size_t>(t) * n + i] = term;
             sum = t == 0 ? term : sum + term;
         }
-        total[i] = sum;
+        const float clipped = std::fmin(std::fmax(sum, -rule.clip), rule.clip) - sum;
+        terms[static_cast<std::size_t>(kClipTerm) * n + i] = clipped;
+        total[i] = sum + clipped;
     }
 }
 

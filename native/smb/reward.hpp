@@ -13,6 +13,8 @@ enum RewardTerm : int {
     kDeathTerm,
     kTimeTerm,
     kMazeTerm,
+    kCoinTerm,
+    kClipTerm,  ///< what clipping the sum of the others adds to it
     kRewardTerms
 };
 
@@ -21,7 +23,8 @@ enum RewardTerm : int {
 struct RewardRule {
     bool signed_distance;
     double cap;
-    float worth[kRewardTerms];
+    float clip;  ///< largest reward and penalty; infinite: not clipped
+    float worth[kClipTerm];
 };
 
 /// Rewards of `n` environments from two successive telemetries [kFieldCount][n]: terms [kRewardTerms][n],

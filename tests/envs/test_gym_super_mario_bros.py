@@ -12,6 +12,7 @@ import pytest
 
 import warpzone
 from warpzone.envs.nes_py.patches import patch_nes_py
+from warpzone.envs.rewards import NES_PY_REWARD
 
 pytest.importorskip("gym_super_mario_bros")
 
@@ -58,5 +59,30 @@ def test_a_stage_plays_the_same_frame_by_frame_to_its_end(stage: str) -> None:
         )
         told.append({**{key: mine[key][0] for key in KEYS}, "done": bool(terminated[0])})
     assert len(told) > 60
+    theirs.close()
+    ours.close()
+
+
+@pytest.mark.parametrize("stage", ["1-1", "8-1"])
+def test_their_reward_is_ours_frame_by_frame_with_that_of_the_death(stage: str) -> None:
+    """Their clock ticks two frames earlier than ours, so a tick is compared apart from the rest."""
+    theirs = their_environment(stage)
+    ours = warpzone.MarioVectorEnv(
+        1, stage, frame_skip=1, frame_stack=1, autoreset_mode="disabled", threads=1, reward=NES_PY_REWARD
+    )
+    _, info = ours.reset(seed=0)
+    given, expected, clock, their_clock = [], [], int(info["time"][0]), theirs.unwrapped._time
+    done = False
+    while not done and len(expected) < 300:
+        _, reward, done, their_info = theirs.step(BUTTONS[3])
+        expected.append((float(reward), their_info["time"] - their_clock))
+        their_clock = their_info["time"]
+        if not done:
+            _, rewards, _, _, info = ours.step(np.array([3]))
+            given.append((float(rewards[0]), int(info["time"][0]) - clock))
+            clock = int(info["time"][0])
+    assert given[-1][0] == expected[-1][0] == -15, "both end in a death"
+    assert [a - tick for a, tick in given[:-1]] == [a - tick for a, tick in expected[1:-1]]
+    assert sum(a for a, _ in given) == sum(a for a, _ in expected)
     theirs.close()
     ours.close()

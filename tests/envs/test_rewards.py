@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,15 @@ from warpzone.errors import ConfigError
 
 
 def telemetry(**values: int) -> dict[str, np.ndarray]:
-    base = {"x_pos": 100, "progress": 0, "score": 0, "flag_get": 0, "time": 300, "wrong_turns": 0}
+    base = {
+        "x_pos": 100,
+        "progress": 0,
+        "score": 0,
+        "flag_get": 0,
+        "time": 300,
+        "wrong_turns": 0,
+        "coins": 99,
+    }
     return {name: np.array([value], np.int32) for name, value in {**base, **values}.items()}
 
 
@@ -27,8 +37,9 @@ def reward(config: RewardConfig, after: dict[str, np.ndarray], died: bool = Fals
 
 
 UNSCALED = RewardConfig(
-    reward_scale_start=1.0, reward_score_weight=0.1, reward_time_weight=2.0, reward_wrong_turn=50.0
-)
+    reward_scale_start=1.0, reward_score_weight=0.1, reward_time_weight=2.0, reward_wrong_turn=50.0,
+    reward_coin_weight=3.0,
+)  # fmt: skip
 
 
 def test_each_term_pays_what_its_weight_says() -> None:
@@ -39,6 +50,8 @@ def test_each_term_pays_what_its_weight_says() -> None:
     assert reward(UNSCALED, telemetry(time=299))["time"] == -2
     assert reward(UNSCALED, telemetry(), died=True)["death"] == -50
     assert reward(UNSCALED, telemetry(wrong_turns=1))["maze"] == -50
+    assert reward(UNSCALED, telemetry(coins=1))["coin"] == 6  # over 99: the counter begins again at 0
+    assert reward(replace(UNSCALED, reward_clip=15.0), telemetry(), died=True)["clip"] == 35
 
 
 def test_new_ground_is_paid_once_and_signed_movement_both_ways() -> None:
@@ -112,6 +125,7 @@ def test_stage_lists_expand() -> None:
         RewardConfig(),
         UNSCALED,
         NES_PY_REWARD,
+        RewardConfig(reward_coin_weight=0.37, reward_clip=3.3),
         RewardConfig(reward_scale_start=0.3, reward_scale_final=0.007, reward_scale_anneal_steps=1000),
         RewardConfig(reward_distance_cap=7.5, reward_score_weight=0.013, reward_time_weight=-0.7),
     ],

@@ -12,6 +12,7 @@ def shape_rewards(
     fresh: NDArray[np.bool_],
     signed_distance: bool,
     cap: float,
+    clip: float,
     worth: list[float],
     terms: NDArray[np.float32],
     total: NDArray[np.float32],

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.engine import shape_rewards
+from warpzone import custom_code
+from warpzone.engine import FIELDS, shape_rewards
 from warpzone.errors import ConfigError
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-TERMS = ("distance", "score", "flag", "death", "time", "maze")
+BUILT_IN = ("distance", "score", "flag", "death", "time", "maze", "coin", "clip")
+TERMS = (*BUILT_IN, "custom")
+DEATHS = (1, 4, 5)
+"""Numbers of `end` that are deaths: death, time up and game over."""
+COINS_WRAP = 100
+"""The game's counter of coins goes from 99 to 0."""
+
+RewardFunction = Callable[[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]], NDArray[Any]]
+"""Telemetry before and after a decision, by field, arrays [N], to rewards [N]. `after["died"]` is there too."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,12 @@ class RewardConfig:
     """Penalty per tick of the game's clock."""
     reward_wrong_turn: float = 0.0
     """Penalty for each wrong turn in a maze."""
+    reward_coin_weight: float = 0.0
+    """Reward per coin."""
+    reward_clip: float = 0.0
+    """Largest reward or penalty per decision, before scaling (0 = unlimited)."""
+    reward_function: str = ""
+    """Function of the telemetry that replaces all terms, as file.py:name."""
     reward_scale_start: float = 0.02
     """Initial scale of all reward terms."""
     reward_scale_final: float = 0.02
@@ -51,20 +66,25 @@ class RewardConfig:
             raise ConfigError("--reward-scale-anneal-steps can't be negative.")
         if self.reward_distance_cap <= 0:
             raise ConfigError("--reward-distance-cap must be positive.")
+        if self.reward_clip < 0:
+            raise ConfigError("--reward-clip can't be negative.")
+        if self.reward_function:
+            custom_code.parse(self.reward_function)
 
 
 NES_PY_REWARD = RewardConfig(
     reward_signed_distance=True, reward_flag=0.0, reward_death=25.0, reward_time_weight=1.0, reward_wrong_turn=0.0,
-    reward_scale_start=1.0, reward_scale_final=1.0, reward_distance_cap=20.0,
+    reward_scale_start=1.0, reward_scale_final=1.0, reward_distance_cap=20.0, reward_clip=15.0,
 )  # fmt: skip
-"""The reward of gym-super-mario-bros, summed over the frames of a decision."""
+"""The reward of gym-super-mario-bros: the same where a decision is one frame, as there. Over more frames it is the sum
+of theirs, but for the decision that dies: -15, without what the frames before the last earned."""
 
 
 class RewardArrays:
     """Memory for the rewards of one step."""
 
     def __init__(self, num_envs: int) -> None:
-        self.rows = np.empty((len(TERMS), num_envs), np.float32)
+        self.rows = np.zeros((len(TERMS), num_envs), np.float32)
         self.total = np.empty(num_envs, np.float32)
         self.dx = np.empty(num_envs, np.int32)
         self.terms: dict[str, Floats] = dict(zip(TERMS, self.rows, strict=True))
@@ -77,13 +97,18 @@ class RewardShaper:
         self.config = config
         # Where ground counts once the player stands on it, a whole jump is paid in one decision.
         self.cap = math.inf if by_jumps and not config.reward_signed_distance else config.reward_distance_cap
+        self.function: RewardFunction | None = (
+            custom_code.load(config.reward_function) if config.reward_function else None
+        )
         self.num_envs = num_envs
         self.decisions = 0
         self.last_dx: Ints = np.zeros(num_envs, np.int32)
 
     def scale(self) -> float:
-        """The present scale: linear from start to final over the annealing steps."""
+        """The present scale: linear from start to final over the annealing steps. A custom reward has none."""
         c = self.config
+        if self.function is not None:
+            return 1.0
         if c.reward_scale_anneal_steps == 0:
             return c.reward_scale_start
         done = min(1.0, self.decisions / c.reward_scale_anneal_steps)
@@ -94,6 +119,11 @@ class RewardShaper:
     ) -> tuple[Floats, dict[str, Floats]]:
         """Rewards [N] and their terms, scaled; the terms add up to the reward."""
         c = self.config
+        if self.function is not None:
+            self.last_dx = after["x_pos"] - before["x_pos"]
+            self.decisions += self.num_envs
+            custom = self._custom(before, {**after, "died": died})
+            return custom, {**dict.fromkeys(BUILT_IN, np.zeros_like(custom)), "custom": custom}
         key = "x_pos" if c.reward_signed_distance else "progress"
         dx = after[key] - before[key]
         # Signed, a jump by more than the cap is a new room or a loop, not a movement.
@@ -104,6 +134,8 @@ class RewardShaper:
         flag = (after["flag_get"] != 0) & (before["flag_get"] == 0)
         ticks = np.minimum(after["time"] - before["time"], 0)
         points = np.maximum(after["score"] - before["score"], 0)
+        more = after["coins"] - before["coins"]
+        coins = np.maximum(np.where(more < 0, more + COINS_WRAP, more), 0)
 
         def worth(amount: NDArray[Any], weight: float) -> Floats:
             return amount.astype(np.float32) * np.float32(weight * scale)
@@ -115,12 +147,16 @@ class RewardShaper:
             "death": worth(died, -c.reward_death),
             "time": worth(ticks, c.reward_time_weight),
             "maze": worth(after["wrong_turns"] - before["wrong_turns"], -c.reward_wrong_turn),
+            "coin": worth(coins, c.reward_coin_weight),
         }
         total = np.zeros(len(dx), np.float32)
-        for name in TERMS:
-            total += terms[name]
+        for term in terms.values():
+            total += term
+        bound = np.float32(self._clip(scale))
+        terms["clip"] = np.clip(total, -bound, bound) - total
+        terms["custom"] = np.zeros_like(total)
         self.decisions += self.num_envs
-        return total, terms
+        return total + terms["clip"], terms
 
     def of_telemetry(self, before: Ints, after: Ints, fresh: NDArray[np.bool_], out: RewardArrays) -> None:
         """What calling this gives, from whole telemetry arrays [fields, N] in one pass of the engine.
@@ -128,6 +164,17 @@ class RewardShaper:
         Those in `fresh` only began an episode and earn nothing.
         """
         c = self.config
+        if self.function is not None:
+            fields = dict(zip(FIELDS, after, strict=True))
+            fields["died"] = np.isin(fields["end"], DEATHS)
+            out.rows[:] = 0
+            custom = out.terms["custom"]
+            custom[:] = np.where(fresh, 0, self._custom(dict(zip(FIELDS, before, strict=True)), fields))
+            out.total[:] = custom
+            np.subtract(after[FIELDS.index("x_pos")], before[FIELDS.index("x_pos")], out=out.dx)
+            self.last_dx = out.dx
+            self.decisions += self.num_envs
+            return
         scale = self.scale()
         worth = [
             c.reward_distance_weight * scale,
@@ -136,12 +183,28 @@ class RewardShaper:
             -c.reward_death * scale,
             c.reward_time_weight * scale,
             -c.reward_wrong_turn * scale,
+            c.reward_coin_weight * scale,
         ]
+        rows = out.rows[: len(BUILT_IN)]
+        clip = self._clip(scale)
         shape_rewards(
-            before, after, fresh, c.reward_signed_distance, self.cap, worth, out.rows, out.total, out.dx
+            before, after, fresh, c.reward_signed_distance, self.cap, clip, worth, rows, out.total, out.dx
         )
         self.last_dx = out.dx
         self.decisions += self.num_envs
+
+    def _clip(self, scale: float) -> float:
+        return self.config.reward_clip * abs(scale) if self.config.reward_clip else math.inf
+
+    def _custom(self, before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> Floats:
+        assert self.function is not None
+        rewards = np.asarray(self.function(before, after), np.float32)
+        if rewards.shape != (self.num_envs,) or not np.isfinite(rewards).all():
+            shown = "a reward that is not finite" if rewards.shape == (self.num_envs,) else str(rewards.shape)
+            raise ConfigError(
+                f"The reward function gave {shown}: give one finite number for each of {self.num_envs} environments."
+            )
+        return rewards
 
     def state_dict(self) -> dict[str, int]:
         return {"decisions": self.decisions}

@@ -47,6 +47,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "reward_death": (0.0, 1000.0),
     "reward_time_weight": (0.0, 10.0),
     "reward_wrong_turn": (0.0, 1000.0),
+    "reward_coin_weight": (0.0, 1000.0),
 }
 """What can be changed while a run trains, and how far."""
 STAGE_MIX = "stage_mix"

@@ -130,7 +130,7 @@ const showLog = (text) => {
 
 // ---- controls ----
 
-const NAMES = { learning_rate: "learning rate", entropy_coef: "entropy bonus", reward_distance_weight: "pay per pixel", reward_score_weight: "pay per point", reward_flag: "pay for the flag", reward_death: "cost of dying", reward_time_weight: "cost of time", reward_wrong_turn: "cost of a wrong turn" };
+const NAMES = { learning_rate: "learning rate", entropy_coef: "entropy bonus", reward_distance_weight: "pay per pixel", reward_score_weight: "pay per point", reward_flag: "pay for the flag", reward_death: "cost of dying", reward_time_weight: "cost of time", reward_wrong_turn: "cost of a wrong turn", reward_coin_weight: "reward per coin" };
 const inputs = new Map();
 const buildSettings = (bounds) => {
   $("settings").replaceChildren();
