@@ -8,25 +8,35 @@ from typing import TYPE_CHECKING, Any
 from warpzone.errors import CheckpointError, ConfigError, Error, RomError
 
 if TYPE_CHECKING:
+    from warpzone.api import Agent, load_agent, train
     from warpzone.engine import Machine
     from warpzone.engine.rom import rom
     from warpzone.envs.single import MarioEnv
     from warpzone.envs.vector import MarioVectorEnv
+    from warpzone.run.loop import Outcome
 
 __version__ = "0.1.0"
 __all__ = [
+    "Agent",
     "CheckpointError",
     "ConfigError",
     "Error",
     "Machine",
     "MarioEnv",
     "MarioVectorEnv",
+    "Outcome",
     "RomError",
     "__version__",
+    "load_agent",
     "rom",
+    "train",
 ]
 
 _LAZY = {
+    "Agent": "warpzone.api",
+    "load_agent": "warpzone.api",
+    "train": "warpzone.api",
+    "Outcome": "warpzone.run.loop",
     "Machine": "warpzone.engine",
     "rom": "warpzone.engine.rom",
     "MarioEnv": "warpzone.envs.single",

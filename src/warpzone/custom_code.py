@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import CheckpointError, ConfigError, Error
 
 FOLDER = "code"
 """Where a run keeps its copies."""
@@ -84,6 +87,14 @@ def is_named(text: str) -> bool:
     return (reference.sha256, reference.name) in _named
 
 
+def check_recorded(text: Any) -> None:
+    """Refuse a reference without a digest in a file: only a user names code so."""
+    if isinstance(text, str) and is_reference(text) and not parse(text).sha256:
+        raise CheckpointError(
+            f"{text!r} is recorded without the digest of its code: choose another checkpoint."
+        )
+
+
 def trust(text: str, *folders: Path) -> None:
     """Run the copy in one of the folders of a run: only if the user said so. It must be the code that was recorded."""
     reference = parse(text)
@@ -109,6 +120,19 @@ def keep(text: str, folder: Path) -> None:
     target.write_bytes(_sources[reference.sha256])
 
 
+@contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """Say in a sentence which code of the user's failed, and where."""
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(at.filename).name}, line {getattr(error, 'lineno', None) or at.lineno}"
+        raise ConfigError(f"{what} fails ({where}): {type(error).__name__}: {error}") from error
+
+
 def _read(file: Path, error: type[ConfigError] | type[CheckpointError]) -> bytes:
     try:
         return file.read_bytes()
@@ -125,7 +149,8 @@ def _run(reference: Reference, source: bytes) -> Reference:
     module.__file__ = str(reference.file)
     # Dataclasses and inspect look a class's module up there.
     sys.modules[module.__name__] = module
-    exec(compile(source, str(reference.file), "exec"), module.__dict__)
+    with blamed(str(reference.file)):
+        exec(compile(source, str(reference.file), "exec"), module.__dict__)
     if not callable(found := getattr(module, reference.name, None)):
         raise ConfigError(f"{reference.file} has no class or function {reference.name!r}: check the name.")
     _named[pinned.sha256, pinned.name], _sources[pinned.sha256] = found, source

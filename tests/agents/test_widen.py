@@ -56,5 +56,5 @@ def test_what_can_not_be_widened_is_refused_in_a_sentence(tmp_path: Path) -> Non
     assert load_checkpoint(out).meta.architecture["num_actions"] == 20
     with pytest.raises(CheckpointError, match="exists"):
         run(["widen", run_a, "--action-type", "extended", "--out", out])
-    with pytest.raises(CheckpointError, match="does not exist"):
+    with pytest.raises(CheckpointError, match="There is no checkpoint"):
         run(["widen", str(tmp_path / "nowhere"), "--action-type", "extended", "--out", out])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpzone import custom_code
 from warpzone.agents.weights_file import SUFFIX, load_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place, fit_weights
 from warpzone.checkpoints.saving import load_checkpoint
@@ -76,11 +77,24 @@ def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
         raise CheckpointError(f"The saved {kind.__name__} is {values!r}: choose another checkpoint.")
     known = {f.name for f in fields(kind)}
     kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
+    for name in ("encoder", "reward_function"):
+        custom_code.check_recorded(kept.get(name, ""))
     return kind(**kept)
 
 
-def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: int = 1) -> Agent:
-    """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint."""
+def load_agent(
+    checkpoint: str,
+    runs_dir: Path,
+    device: torch.device,
+    threads: int = 1,
+    *,
+    encoder: str = "",
+    trust_code: bool = False,
+) -> Agent:
+    """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint.
+
+    A custom encoder is `encoder` as the user named it, or with `trust_code` what is kept in the run's folder.
+    """
     path = resolve_checkpoint(checkpoint, runs_dir)
     weights, meta = read_weights(path)
     config = meta.config
@@ -89,6 +103,11 @@ def load_agent(checkpoint: str, runs_dir: Path, device: torch.device, threads: i
             f"{path} does not say how its agent sees the game: it is not from `warpzone train`."
         )
     view, model = from_json(ViewConfig, config["view"]), from_json(ModelConfig, config["model"])
+    if custom_code.is_reference(model.encoder):
+        if encoder:
+            model = replace(model, encoder=encoder)
+        elif trust_code:
+            custom_code.trust(model.encoder, path.parent.parent, path.parent)
     heads = int(meta.architecture.get("value_heads", 1))
     policy = make_policy(model, view, heads, device, "auto", threads)
     fit = fit_weights(weights, policy.state_dict(), str(path))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from warpzone import custom_code
 from warpzone.agents.agent import Agent, from_json, load_agent
 from warpzone.agents.play import Step, frame_by_frame, play
 from warpzone.checkpoints.finding import find_resume
@@ -24,28 +26,32 @@ LINGER_FRAMES = 40
 """How long the last screen of an episode stays."""
 
 
-def exhibit(folder: Path, wish: Wish) -> Iterator[Shown]:
+def exhibit(folder: Path, wish: Wish, *, trust_code: bool = False) -> Iterator[Shown]:
     """Play for as long as screens are asked for, always with the newest checkpoint at the start of an episode."""
     seed = 0
     while not wish.stop:
-        agent, stages, settings = newest_agent(folder)
+        agent, stages, settings = newest_agent(folder, trust_code=trust_code)
         stage = wish.stage if wish.stage in (*ALL_STAGES, GAME) else stages[seed % len(stages)]
         yield from _episode(agent, stage, settings, seed, wish)
         seed += 1
 
 
-def newest_agent(folder: Path) -> tuple[Agent, list[str], dict[str, Any]]:
+def newest_agent(folder: Path, *, trust_code: bool = False) -> tuple[Agent, list[str], dict[str, Any]]:
     """The agent of the run's newest sound checkpoint, its stages and its rewards."""
     newest = find_resume(folder)
     if newest is None:
         raise CheckpointError(
             f"{folder.name} has no checkpoint yet: the first is saved after some updates, or press Checkpoint."
         )
-    agent = load_agent(str(newest.path), folder.parent, torch.device("cpu"), threads=1)
+    agent = load_agent(str(newest.path), folder.parent, torch.device("cpu"), trust_code=trust_code)
     assert agent.meta is not None
     config = json.loads(json.dumps(agent.meta.config))
     stage = from_json(StageConfig, config.get("stage", {}))
     reward = from_json(RewardConfig, config.get("reward", {}))
+    if reward.reward_function and trust_code:
+        custom_code.trust(reward.reward_function, folder)
+    elif reward.reward_function and not custom_code.is_named(reward.reward_function):
+        reward = replace(reward, reward_function="")
     return agent, stage.names(), {"reward": reward, "rom": stage.rom or None}
 
 

@@ -15,7 +15,8 @@ def wilson(clears: int, episodes: int) -> tuple[float, float]:
     rate, spread = clears / episodes, Z95**2 / episodes
     middle = (rate + spread / 2) / (1 + spread)
     half = Z95 / (1 + spread) * math.sqrt(rate * (1 - rate) / episodes + spread / (4 * episodes))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Rounding must not put the rate itself outside.
+    return max(0.0, min(rate, middle - half)), min(1.0, max(rate, middle + half))
 
 
 def clears_needed(rate: float, episodes: int) -> int:

@@ -31,6 +31,8 @@ class EvalConfig:
     """Checkpoint or agent file, or a run's name for its best checkpoint."""
     runs_dir: Path = Path("runs")
     """Folder of all runs."""
+    trust_code: bool = False
+    """Run the custom encoder kept in the run's folder; read it first."""
     stages: str = ""
     """Stages: 'all', a world, or names; by default those trained on."""
     episodes: int = 100
@@ -85,7 +87,9 @@ SETTINGS = {"": EvalConfig}
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
     config = parse(EvalConfig(), argv, "warpzone eval")
-    agent = load_agent(config.checkpoint, config.runs_dir, named_device(config.device))
+    agent = load_agent(
+        config.checkpoint, config.runs_dir, named_device(config.device), trust_code=config.trust_code
+    )
     assert agent.meta is not None
     stages = _stages(config, agent)
     if config.dry_run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
 from warpzone.errors import ConfigError
+from warpzone.run.custom_parts import share_code
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
 from warpzone.watch.metrics import METRICS_FILE, read_metrics
@@ -86,7 +87,8 @@ def _export_agent(args: Config, folder: Path) -> int:
     checkpoint: Any = load_checkpoint(best)
     try:
         weights = checkpoint.state["learner"]["policy"]
-        save_weights(out, weights, checkpoint.meta, {"name": folder.name}, args.bits)
+        meta = replace(checkpoint.meta, config=share_code(checkpoint.meta.config, folder, out.parent))
+        save_weights(out, weights, meta, {"name": folder.name}, args.bits)
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"cannot write {out} ({error}); choose another --out") from error
     size = f"{out.stat().st_size / 1e6:.2f} MB"

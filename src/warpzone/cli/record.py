@@ -29,6 +29,8 @@ class RecordConfig:
     """Checkpoint or agent file, or a run's name for its best checkpoint."""
     runs_dir: Path = Path("runs")
     """Folder of all runs."""
+    trust_code: bool = False
+    """Run the custom encoder kept in the run's folder; read it first."""
     replay: Path | None = None
     """Replay from `warpzone play` to record instead of an agent."""
     rom: str = ""
@@ -79,7 +81,7 @@ def run(argv: list[str]) -> int:
     config = parse(RecordConfig(), argv, "warpzone record")
     if config.replay is not None:
         return _record_replay(config, config.replay)
-    agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"))
+    agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"), trust_code=config.trust_code)
     assert agent.meta is not None
     if config.montage is not None:
         return _record_montage(config, agent, config.montage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
 from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset
-from warpzone.run.folder import saved_settings
+from warpzone.run.folder import STAGE_CHOICES, settings_to_resume
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.progress import Progress
@@ -80,20 +79,8 @@ def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig 
         return None
     runs = given("runs_dir", argv, environ) or RunConfig.runs_dir
     name = given("run_name", argv, environ) or RunConfig.run_name
-    saved = saved_settings(Path(runs) / name)
-    if saved is None:
-        return None
-    # A way to choose stages replaces the one before, whichever of the four it was.
-    choice = {}
-    if any(given(field, argv, environ) is not None for field in ("world", "stage", "stage_span")):
-        choice = {"stages": "", "random_stage": False}
-    if given("stages", argv, environ) is not None:
-        choice = {"random_stage": False}
-    return dataclasses.replace(
-        saved,
-        run=dataclasses.replace(saved.run, run_name=name, runs_dir=runs),
-        stage=dataclasses.replace(saved.stage, **choice),  # type: ignore[arg-type]
-    )
+    chosen = [field for field in STAGE_CHOICES if given(field, argv, environ) is not None]
+    return settings_to_resume(Path(runs) / name, chosen)
 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[str]:

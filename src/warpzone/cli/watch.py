@@ -7,6 +7,7 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ class Config:
     """Port to listen on (0 = any free one)."""
     token: str = ""
     """Access token of viewers, opened as /?token=..."""
+    trust_code: bool = False
+    """Run the custom code kept in a run's folder; read it first."""
     open: bool = False
     """Open the page in the browser."""
     dry_run: bool = False
@@ -73,7 +76,7 @@ def run(argv: list[str]) -> int:
         import webbrowser
 
         webbrowser.open(address)
-    serve(runs_dir, name, access, listening)
+    serve(build_app(runs_dir, name, access, trust_code=config.trust_code), listening)
     return EXIT_OK
 
 
@@ -120,17 +123,17 @@ def page_address(listening: socket.socket, host: str, access: str, runs_dir: Pat
     return f"http://{shown}:{listening.getsockname()[1]}/{query}" + (f"#{fragment}" if fragment else "")
 
 
-def build_app(runs_dir: Path, name: str, access: str) -> Any:
+def build_app(runs_dir: Path, name: str, access: str, *, trust_code: bool = False) -> Any:
     """The panel with everything it may do."""
     from warpzone.agents.exhibition import exhibit
     from warpzone.run.control import BOUNDS, is_token, send_request
     from warpzone.watch.panel.server import Backend, create_app
 
-    backend = Backend(exhibit, is_token, send_request, BOUNDS)
+    backend = Backend(partial(exhibit, trust_code=trust_code), is_token, send_request, BOUNDS)
     return create_app(runs_dir, backend, first_run=name, access_token=access)
 
 
-def serve(runs_dir: Path, name: str, access: str, listening: socket.socket) -> None:
+def serve(app: Any, listening: socket.socket) -> None:
     """Serve until interrupted, letting the training go first on a busy machine."""
     import torch
 
@@ -138,7 +141,7 @@ def serve(runs_dir: Path, name: str, access: str, listening: socket.socket) -> N
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(NICENESS)
-    serve_app(build_app(runs_dir, name, access), listening)
+    serve_app(app, listening)
 
 
 def serve_app(app: Any, listening: socket.socket) -> None:

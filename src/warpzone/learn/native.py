@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from warpzone import custom_code
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
@@ -23,6 +24,7 @@ from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.learn.step import KL, STATISTICS
 from warpzone.model.config import ModelConfig
+from warpzone.model.encoder import Encoder
 from warpzone.model.memory import State
 from warpzone.model.policy import Policy
 
@@ -31,6 +33,8 @@ ENCODERS = ("tiny", "small", "nature")
 
 def why_not_native(config: ModelConfig) -> str | None:
     """The reason a model cannot run natively, as a sentence; None if it can."""
+    if custom_code.is_reference(config.encoder):
+        return "A custom encoder needs the torch learner: use --learner torch."
     if config.encoder not in ENCODERS:
         return f"The native learner has the encoders {', '.join(ENCODERS)}, not {config.encoder}."
     if config.recurrent_type != "none":
@@ -59,6 +63,7 @@ class NativePolicy(Policy):
         if reason := why_not_native(config):
             raise ConfigError(reason)
         super().__init__(config, observation_shape, num_actions, num_value_heads)
+        assert isinstance(self.encoder, Encoder)
         convolutions = [layer for layer in self.encoder.body if isinstance(layer, nn.Conv2d)]
         self.net: Any = native_module().Net(
             observation_shape,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from warpzone import custom_code
 from warpzone.errors import ConfigError
 
-EncoderName = Literal["tiny", "small", "nature", "impala", "strided"]
+ENCODERS = ("tiny", "small", "nature", "impala", "strided")
 RecurrentType = Literal["none", "gru", "lstm", "transformer"]
 
 
@@ -15,8 +16,8 @@ RecurrentType = Literal["none", "gru", "lstm", "transformer"]
 class ModelConfig:
     """The network: encoder, memory, heads."""
 
-    encoder: EncoderName = "nature"
-    """Encoder: tiny or small for CPUs, nature, strided or impala for GPUs."""
+    encoder: str = "nature"
+    """Encoder: tiny or small (CPU); nature, strided or impala (GPU); or file.py:Class."""
     hidden: int = 0
     """Features of the encoder (0 = its default, 128 to 512)."""
     width: float = 1.0
@@ -37,6 +38,13 @@ class ModelConfig:
     """Use the channels-last memory layout."""
 
     def __post_init__(self) -> None:
+        if custom_code.is_reference(self.encoder):
+            custom_code.parse(self.encoder)
+        elif self.encoder not in ENCODERS:
+            known = ", ".join(ENCODERS)
+            raise ConfigError(
+                f"Unknown encoder {self.encoder!r}: choose {known} or a class as file.py:Class."
+            )
         positive = ("width", "memory_length", "transformer_layers", "transformer_heads")
         for name in positive:
             if getattr(self, name) <= 0:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from warpzone import custom_code
 from warpzone.errors import ConfigError
 from warpzone.model.config import ModelConfig
 from warpzone.model.initialise import RELU_GAIN, orthogonal
@@ -82,6 +83,37 @@ class Encoder(nn.Module):
         return features
 
 
+class CustomEncoder(nn.Module):
+    """A user's class: `Class(channels, height, width)` is a module from uint8 [B, C, H, W] to floats [B, features]."""
+
+    def __init__(self, config: ModelConfig, observation_shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        name = custom_code.parse(config.encoder).name
+        with custom_code.blamed(f"The encoder {name}"):
+            self.module = custom_code.load(config.encoder)(*observation_shape)
+            if not isinstance(self.module, nn.Module):
+                raise ConfigError(f"The encoder {name} is not a torch.nn.Module.")
+            self.module.eval()
+            with torch.no_grad():
+                features = self.module(torch.zeros(2, *observation_shape, dtype=torch.uint8))
+            self.module.train()
+        if features.dim() != 2 or len(features) != 2 or not features.is_floating_point():
+            raise ConfigError(
+                f"The encoder {name} gave {features.dtype} of shape {list(features.shape)} for two observations: "
+                "give floats [batch, features]."
+            )
+        self.hidden = features.shape[1]
+
+    def forward(self, frames: Tensor) -> Tensor:
+        features: Tensor = self.module(frames)
+        return features
+
+
+def build_encoder(config: ModelConfig, observation_shape: tuple[int, int, int]) -> Encoder | CustomEncoder:
+    kind = CustomEncoder if custom_code.is_reference(config.encoder) else Encoder
+    return kind(config, observation_shape)
+
+
 def _body(config: ModelConfig, channels: int) -> nn.Sequential:
     match config.encoder:
         case "tiny":
@@ -99,7 +131,7 @@ def _body(config: ModelConfig, channels: int) -> nn.Sequential:
             )
         case "impala":
             return _impala(channels, config.width, config.global_pool)
-        case "strided":
+        case _:
             return _strided(channels, config.width, config.global_pool)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from warpzone.model.config import ModelConfig
-from warpzone.model.encoder import Encoder
+from warpzone.model.encoder import build_encoder
 from warpzone.model.initialise import orthogonal
 from warpzone.model.memory import State, build_memory
 from warpzone.model.snapshot import Snapshot, install_snapshot
@@ -55,7 +55,7 @@ class Policy(nn.Module):
         self.num_actions = num_actions
         self.num_value_heads = num_value_heads
         self.autocast_dtype: torch.dtype | None = None
-        self.encoder = Encoder(config, observation_shape)
+        self.encoder = build_encoder(config, observation_shape)
         self.memory = build_memory(config, self.encoder.hidden)
         self.logits = orthogonal(nn.Linear(self.memory.size, num_actions), 0.01)
         self.value = ValueHead(self.memory.size, num_value_heads)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 
+from warpzone import custom_code
 from warpzone.checkpoints.saving import CheckpointPolicy
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
@@ -78,6 +80,10 @@ class RunConfig:
     """Record a video of the best policy at the end."""
     video_interval: int = 0
     """Record a video every N updates (0 = only at the end)."""
+    trust_code: bool = False
+    """Run the custom code kept in the run's folder; read it first."""
+    accept_changed_code: bool = False
+    """Resume although the custom code has changed."""
     dry_run: bool = False
     """Print the resolved configuration and exit."""
 
@@ -202,6 +208,9 @@ class TrainConfig:
         """What a checkpoint must share to be loaded: the shapes of the network."""
         model = dataclasses.asdict(self.model)
         del model["channels_last"]
+        if custom_code.is_reference(self.model.encoder):
+            # Its digest is compared where a run resumes.
+            model["encoder"] = "custom"
         return {
             **model,
             "observation_shape": list(self.view.shape),
@@ -295,7 +304,7 @@ def preset(name: Preset) -> TrainConfig:
     return dataclasses.replace(chosen, run=dataclasses.replace(chosen.run, preset=name))
 
 
-def resolve_device(config: TrainConfig) -> torch.device:
+def resolve_device(config: TrainConfig, say: Callable[[str], None] = print) -> torch.device:
     """The device to learn on. Falling back to the CPU is said, and for a network made for GPUs refused."""
     wanted = config.run.device
     if wanted == "auto":
@@ -307,7 +316,7 @@ def resolve_device(config: TrainConfig) -> torch.device:
                 f"No CUDA device is available and the {config.model.encoder} network is made for one: use "
                 "--preset cpu, --device cpu, or set MARIO_ALLOW_CPU_AUTO=1 to train slowly."
             )
-        print("[train] no CUDA device: training on the CPU")
+        say("[train] no CUDA device: training on the CPU")
         return torch.device("cpu")
     return named_device(wanted)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from warpzone.checkpoints.finding import ResumeSource
 from warpzone.checkpoints.saving import CheckpointKeeper
 from warpzone.errors import ConfigError
 from warpzone.run.config import ScriptConfig, TrainConfig
+from warpzone.run.custom_parts import keep_code
 from warpzone.run.lock import RunLock
 from warpzone.run.stopping import StopFlag, stop_on_stall
 from warpzone.watch.durable import write_durably
@@ -26,6 +27,15 @@ from warpzone.watch.tensorboard import open_tensorboard
 from warpzone.watch.weights_and_biases import open_wandb
 
 CONFIG_FILE = "config.json"
+STAGE_CHOICES = ("world", "stage", "stage_span", "stages")
+_ONCE: Any = {
+    "fresh": False,
+    "resume": "",
+    "dry_run": False,
+    "trust_code": False,
+    "accept_changed_code": False,
+}
+"""What is said for one session only."""
 
 
 def run_folder(config: TrainConfig) -> Path:
@@ -59,9 +69,27 @@ def saved_settings(folder: Path) -> TrainConfig | None:
     settings = TrainConfig(**rooms)
     return dataclasses.replace(
         settings,
-        run=dataclasses.replace(settings.run, fresh=False, resume="", dry_run=False),
+        run=dataclasses.replace(settings.run, **_ONCE),
         watch=dataclasses.replace(settings.watch, profile=False),
         script=ScriptConfig(),
+    )
+
+
+def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | None:
+    """The settings of a run, wherever its folder has been moved to; of `given`, a way to choose stages replaces the one
+    before, whichever of the four it was."""
+    saved = saved_settings(folder)
+    if saved is None:
+        return None
+    choice: dict[str, Any] = {}
+    if any(name in given for name in ("world", "stage", "stage_span")):
+        choice = {"stages": "", "random_stage": False}
+    if "stages" in given:
+        choice = {"random_stage": False}
+    return dataclasses.replace(
+        saved,
+        run=dataclasses.replace(saved.run, run_name=folder.name, runs_dir=str(folder.parent)),
+        stage=dataclasses.replace(saved.stage, **choice),
     )
 
 
@@ -69,12 +97,18 @@ class RunFolder:
     """Opens the run's files and closes them in the right order."""
 
     def __init__(
-        self, config: TrainConfig, path: Path, stop: StopFlag, source: ResumeSource | None = None
+        self,
+        config: TrainConfig,
+        path: Path,
+        stop: StopFlag,
+        source: ResumeSource | None = None,
+        say: Callable[[str], None] = print,
     ) -> None:
         self.path = path
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(self.path)
+            keep_code(config, self.path)
             write_durably(self.path / CONFIG_FILE, (json.dumps(config.as_dict(), indent=2) + "\n").encode())
         except OSError as error:
             raise ConfigError(
@@ -84,9 +118,8 @@ class RunFolder:
         watch = config.watch
         sinks: list[Any] = []
         if watch.enable_tensorboard:
-            board = open_tensorboard(
-                self.path / "tensorboard", resume_step=source.meta.global_step if source else None
-            )
+            step = source.meta.global_step if source else None
+            board = open_tensorboard(self.path / "tensorboard", resume_step=step, say=say)
             if board is not None:
                 sinks.append(board)
         if watch.wandb_project:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from warpzone.learn.distillation import Teachers
 from warpzone.run.build import Components, build_components, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.control import Control, Steered
+from warpzone.run.custom_parts import check_unchanged, with_named_code
 from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.lock import refuse_if_trained
 from warpzone.run.log import Display, LoggedDisplay
@@ -54,10 +55,11 @@ class Plan:
 def make_plan(config: TrainConfig, display: Display) -> Plan:
     """Check the settings, and find the checkpoint to resume from, the first weights and the teachers."""
     config.check()
-    device, digest, folder = resolve_device(config), rom_digest(config), run_folder(config)
+    device, digest, folder = resolve_device(config, display.say), rom_digest(config), run_folder(config)
+    config = with_named_code(config, folder)
     refuse_if_trained(folder)
     display = LoggedDisplay(display, folder)
-    source = _resume_source(config, folder, digest)
+    source = _resume_source(config, folder, digest, display.say)
     first_weights = _first_weights(config, digest) if source is None else None
     teachers = load_teachers(config, digest, device, display.say, folder)
     play_scripts(config, display.say)
@@ -118,7 +120,7 @@ class Session:
 
     def agent(self) -> Agent:
         """The policy of now, to play with."""
-        return Agent(self.components.learner.policy, self.config.view, self.plan.device)
+        return Agent(self.components.learner.policy, self.config.view, self.plan.device, self._meta())
 
     def finished(self) -> str:
         """Why the session is over; an empty string while it is not."""
@@ -255,7 +257,7 @@ def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed)
     with (
         closing(build_components(config, plan.device, say, plan.teachers)) as components,
-        closing(RunFolder(config, plan.folder, stop, plan.source)) as run,
+        closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):
         session = Session(plan, stop, components, run, curriculum, reverse)
@@ -267,7 +269,9 @@ def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]
             session.progress.stop_clock()
 
 
-def _resume_source(config: TrainConfig, folder: Path, digest: str) -> ResumeSource | None:
+def _resume_source(
+    config: TrainConfig, folder: Path, digest: str, say: Callable[[str], None]
+) -> ResumeSource | None:
     """The checkpoint to resume from; one that does not fit is refused."""
     asked = config.run.resume
     if config.run.fresh and not asked:
@@ -281,6 +285,7 @@ def _resume_source(config: TrainConfig, folder: Path, digest: str) -> ResumeSour
     )
     if source is not None:
         check_fits(source, architecture=config.architecture(), rom_sha256=digest)
+        check_unchanged(config, source, say)
     return source
 
 

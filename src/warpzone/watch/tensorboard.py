@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,10 @@ class TensorBoardLog:
             self._writer = None
 
 
-def open_tensorboard(folder: Path, *, resume_step: int | None = None) -> TensorBoardLog | None:
-    """Start logging to `folder` and print where; None, after one warning, where that is not possible.
+def open_tensorboard(
+    folder: Path, *, resume_step: int | None = None, say: Callable[[str], None] = print
+) -> TensorBoardLog | None:
+    """Start logging to `folder` and say where; None, after one warning, where that is not possible.
 
     A resumed run gives the `global_step` it goes on from, and curves past it are drawn anew.
     """
@@ -60,7 +63,7 @@ def open_tensorboard(folder: Path, *, resume_step: int | None = None) -> TensorB
         writer.flush()
     except (OSError, ImportError) as error:
         reason = getattr(error, "strerror", None) or error
-        print(f"[train][warn] no tensorboard: cannot write {folder} ({reason})")
+        say(f"[train][warn] no tensorboard: cannot write {folder} ({reason})")
         return None
-    print(f"[train][log] tensorboard_log_dir={folder}")
+    say(f"[train][log] tensorboard_log_dir={folder}")
     return TensorBoardLog(writer, folder)

@@ -1,0 +1,131 @@
+"""Training and playing from Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpzone
+from warpzone.api import resolve
+from warpzone.run.config import CPU
+
+TINY: dict[str, Any] = {
+    **{"preset": "cpu", "device": "cpu", "torch_threads": 1, "env_threads": 1},
+    **{"num_envs": 8, "rollout_steps": 16, "minibatch_size": 64, "log_interval": 1},
+    **{"until_clear_rate": 0.0, "total_updates": 2},
+}
+AGENTS = Path(__file__).parents[1] / "agents"
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> warpzone.Outcome:
+    runs = tmp_path_factory.mktemp("runs")
+    return warpzone.train("1-1", runs_dir=runs, run_name="tiny", **TINY)
+
+
+def test_training_is_quiet_and_says_what_it_led_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    outcome = warpzone.train(["1-1", "1-2"], runs_dir=tmp_path, run_name="two", **TINY)
+    assert capfd.readouterr() == ("", "")
+    assert outcome.folder == tmp_path / "two"
+    assert outcome.reason == "all updates are done"
+    assert (outcome.exit_code, outcome.progress.update, outcome.progress.global_step) == (0, 2, 256)
+    assert outcome.confirmed == {}
+    assert json.loads((outcome.folder / "config.json").read_text())["stage"]["stages"] == "1-1,1-2"
+    assert outcome.agent is not None
+    assert outcome.agent.stages() == ["1-1", "1-2"]
+
+
+def test_a_run_that_exists_is_resumed_with_its_own_settings(tmp_path: Path) -> None:
+    warpzone.train("1-2", runs_dir=tmp_path, run_name="r", gamma=0.5, **TINY)
+    lines: list[str] = []
+
+    class Display:
+        def update(self, record: dict[str, Any]) -> None: ...
+
+        def say(self, line: str) -> None:
+            lines.append(line)
+
+    outcome = warpzone.train(runs_dir=tmp_path, run_name="r", total_updates=3, display=Display())
+    assert outcome.progress.update == 3
+    assert any("resuming" in line for line in lines)
+    assert json.loads((tmp_path / "r" / "config.json").read_text())["learn"]["gamma"] == 0.5
+
+
+def test_settings_have_flat_names_and_values_as_people_write_them(tmp_path: Path) -> None:
+    config = resolve(
+        {"runs_dir": tmp_path, "size": 42, "total_steps": 2e5, "gamma": 1, "stages": ["1-1"]}, "cpu"
+    )
+    assert (config.run.runs_dir, config.view.size, config.run.total_steps) == (
+        str(tmp_path),
+        (42, 42),
+        200_000,
+    )
+    assert config.learn.gamma == 1.0
+    assert config.collect.num_envs == CPU.collect.num_envs
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_env": 8}, "no setting 'num_env': did you mean num_envs"),
+        ({"total_steps": "many"}, "total_steps can't be 'many'"),
+        ({"num_envs": True}, "num_envs can't be True"),
+        ({"algo": "dqn"}, "algo can't be 'dqn'"),
+        ({"preset": "tpu"}, "Unknown preset 'tpu'"),
+        ({"stages": "9-9"}, "9-9"),
+        ({"encoder": "natur"}, "Unknown encoder 'natur'"),
+        ({"encoder": "missing.py:Net", "run_name": "x"}, "missing.py can't be read"),
+        ({"reward_function": lambda before, after: 0}, "top level of a .py file"),
+        ({"dry_run": True}, "dry_run"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(
+    settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(warpzone.ConfigError, match=message):
+        warpzone.train(**{"runs_dir": tmp_path, "preset": "cpu", "device": "cpu", **settings})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["name", "folder", "checkpoint"])
+def test_an_agent_is_loaded_by_run_folder_or_checkpoint(outcome: warpzone.Outcome, kind: str) -> None:
+    folder = outcome.folder
+    given = {"name": folder.name, "folder": folder, "checkpoint": folder / "checkpoints" / "latest.pt"}[kind]
+    agent = warpzone.load_agent(given, runs_dir=folder.parent, device="cpu")
+    envs = agent.make_env(3, "1-1", seed=0)
+    assert envs.view == agent.view
+    observations, _ = envs.reset()
+    actions, probabilities, values = agent.act(observations)
+    assert actions.shape == values.shape == (3,)
+    assert probabilities.shape == (3, agent.view.num_actions)
+    assert outcome.agent is not None
+    _, expected, _ = outcome.agent.act(observations, np.ones(3, np.bool_))
+    np.testing.assert_allclose(probabilities, expected, atol=1e-6)
+    envs.step(actions)
+    envs.close()
+
+
+def test_a_weights_file_plays_evaluates_and_records(tmp_path: Path) -> None:
+    agent = warpzone.load_agent(AGENTS / "maze-4-4.safetensors", device="cpu")
+    (result,) = agent.evaluate(["4-4"], episodes=4, noop_max=0)
+    low, high = result.interval
+    assert 0 <= low <= result.clear_rate <= high <= 1
+    assert (result.stage, result.episodes) == ("4-4", 4)
+    assert agent.evaluate("4-4", episodes=1, mode="sticky")[0].episodes == 1
+    video = agent.record("4-4", tmp_path / "mario.mp4", tries=1, overlay=False, scale=1)
+    assert (tmp_path / "mario.mp4").stat().st_size > 1000
+    assert video.x_max > 0
+    for wrong in ({"mode": "best"}, {"episodes": 0}, {"sead": 1}):
+        with pytest.raises(warpzone.ConfigError):
+            agent.evaluate("4-4", **wrong)
+    with pytest.raises(warpzone.ConfigError, match="mp4"):
+        agent.record("4-4", tmp_path / "mario.avi")
+
+
+def test_a_missing_agent_is_named() -> None:
+    with pytest.raises(warpzone.CheckpointError, match="nobody"):
+        warpzone.load_agent("nobody")
