@@ -168,6 +168,16 @@ def test_a_setting_of_the_network_that_one_side_does_not_have_counts_as_off(tmp_
         check_fits(source, architecture={"hidden": 8, "dropout": 0.5}, rom_sha256=None)
 
 
+@pytest.mark.parametrize("names_stages", [True, False])
+def test_value_heads_of_other_stages_are_refused(names_stages: bool, tmp_path: Path) -> None:
+    architecture = {"value_heads": 2} | ({"value_stages": ["1-1", "1-2"]} if names_stages else {})
+    meta = CheckpointMeta(architecture=architecture, config={"stage": {"stages": "1-1,1-2"}})
+    source = ResumeSource(tmp_path, meta, "search")
+    check_fits(source, architecture={"value_heads": 2, "value_stages": ["1-1", "1-2"]}, rom_sha256=None)
+    with pytest.raises(CheckpointError, match="value_stages"):
+        check_fits(source, architecture={"value_heads": 2, "value_stages": ["1-1", "4-2"]}, rom_sha256=None)
+
+
 def test_another_architecture_or_rom_is_refused_in_one_sentence(tmp_path: Path) -> None:
     meta = CheckpointMeta(architecture={"memory": "gru", "sizes": [1, 2]}, rom_sha256="a" * 64)
     source = ResumeSource(tmp_path / "latest.pt", meta, "latest")

@@ -256,6 +256,18 @@ def test_best_is_the_highest_clear_rate_also_after_a_restart(tmp_path: Path) -> 
     assert read_meta(tmp_path / "best.pt").global_update == 4
 
 
+def test_best_compares_the_same_stages(tmp_path: Path) -> None:
+    policy = CheckpointPolicy(latest_every_updates=1)
+    rates = [{"1-1": 0.9}, {"1-1": 0.8, "1-2": 0.6}, {"1-1": 0.9, "1-2": 0.4}, {"2-1": 0.1}]
+    best = []
+    for update, rate in enumerate(rates, start=1):
+        keeper = CheckpointKeeper(tmp_path, policy)
+        keeper.save_due(dict, CheckpointMeta(global_update=update, clear_rate=rate))
+        best.append(read_meta(tmp_path / "best.pt").global_update)
+    # 0.9 of one stage is less than 0.8 and 0.6 of two; `best` of other stages says nothing about 2-1.
+    assert best == [1, 2, 2, 4]
+
+
 def test_a_run_taken_back_to_an_older_step_keeps_what_it_saves_now(tmp_path: Path) -> None:
     policy = CheckpointPolicy(latest_every_updates=0, latest_every_s=0, step_every_updates=1, keep=2)
     for step in (700, 800, 900, 200, 300):

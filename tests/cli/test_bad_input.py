@@ -23,6 +23,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a device of another kind": (["--device", "tpu"], "Unknown device 'tpu'"),
     "replay without gradients for it": (["--learner", "native", "--per"], "has no replay"),
     "memory without gradients for it": (["--learner", "native", "--recurrent-type", "gru"], "no memory"),
+    "lag without V-trace": (["--overlap-collect", "--algo", "ppo"], "only V-trace corrects"),
     "timing in a deterministic run": (["--deterministic", "--overlap-collect"], "depends on timing"),
     "a script of unknown buttons": (["--scripted-sequence", "FIRE:8"], "Unknown button 'FIRE'"),
     "a script without frames": (["--scripted-sequence", "RIGHT"], "BUTTONS:FRAMES"),

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from tests.collect.fake_envs import CountingEnvs
+from tests.learn.rollouts import copy_of
 from warpzone.collect import CollectConfig, Collector, Listeners, OverlappedCollector, make_collector
+from warpzone.collect.collector import group_seed
 from warpzone.collect.episodes import EpisodeLog
 from warpzone.errors import ConfigError
 from warpzone.learn.rollout import Rollout
@@ -76,12 +78,6 @@ def make(
     return collector, envs, policy
 
 
-def copy_of(rollout: Rollout) -> Rollout:
-    state = rollout.state_dict()
-    cloned = {k: tuple(x.clone() for x in v) if k == "state0" else v.clone() for k, v in state.items()}
-    return Rollout.from_state_dict(cloned)
-
-
 def collect(collector: Collector | OverlappedCollector, count: int) -> list[Rollout]:
     rollouts = [copy_of(collector.collect()) for _ in range(count)]
     collector.close()
@@ -126,16 +122,54 @@ def test_recorded_numbers_are_those_of_unrolling_the_policy(mode: str, recurrent
         torch.testing.assert_close(rollout.bootstrap, values[-1], atol=1e-5, rtol=1e-5)
 
 
-def test_a_truncated_episode_is_valued_at_its_own_last_observation() -> None:
-    collector, (envs,), policy = make("serial")
-    rollout = collect(collector, 1)[0]
-    final = torch.from_numpy(np.stack(envs.final_stacked))
-    for t, n in rollout.truncated.nonzero().tolist():
-        with torch.no_grad():
-            _, value, _ = policy.act(final[t, n].unsqueeze(0), stage=rollout.stage[t, n : n + 1])
-        torch.testing.assert_close(rollout.truncation_value[t, n], value[0], atol=1e-5, rtol=1e-5)
-    assert rollout.truncated.any()
-    assert (rollout.truncation_value[~rollout.truncated] == 0).all()
+@pytest.mark.parametrize("mode", ["serial", "double"])
+@pytest.mark.parametrize("recurrent_type", ["none", "gru", "lstm", "transformer"])
+@torch.no_grad()
+def test_a_truncated_episode_is_valued_at_its_own_last_observation(mode: str, recurrent_type: str) -> None:
+    collector, parts, policy = make(mode, make_policy(recurrent_type))
+    rollouts = collect(collector, 2)
+    final = torch.from_numpy(np.concatenate([np.stack(part.final_stacked) for part in parts], axis=1))
+    truncated = torch.zeros(ENVS, dtype=torch.bool)
+    for number, rollout in enumerate(rollouts):
+        stacks, state = all_stacks(rollout), rollout.state0
+        finals = {
+            (int(t), int(n)) for steps, envs, *_ in rollout.finals for t, n in zip(steps, envs, strict=True)
+        }
+        assert finals == {(t, n) for t, n in rollout.truncated.nonzero().tolist()}
+        for t in range(STEPS):
+            _, _, state = policy.act(stacks[t], state, rollout.starts[t])
+            for n in rollout.truncated[t].nonzero().flatten().tolist():
+                _, value, _ = policy.act(
+                    final[number * STEPS + t, n].unsqueeze(0),
+                    tuple(part[n : n + 1] for part in state),
+                    torch.tensor([False]),
+                    stage=rollout.stage[t, n : n + 1],
+                )
+                torch.testing.assert_close(rollout.truncation_value[t, n], value[0], atol=1e-5, rtol=1e-5)
+        truncated |= rollout.truncated.any(0)
+        assert (rollout.truncation_value[~rollout.truncated] == 0).all()
+    assert truncated[0]
+    assert truncated[ENVS // 2 :].any(), "no truncation in the second group"
+
+
+@pytest.mark.parametrize("mode", ["serial", "double"])
+def test_stalls_are_told_apart_from_other_truncations(mode: str) -> None:
+    class Stalling(RecordingEnvs):
+        def info(self) -> dict[str, Any]:
+            # An episode of three steps ends in a stall, every other truncation at the step limit.
+            return super().info() | {"end": np.where(self.length == 3, 7, 8)}
+
+    halves = 2 if mode == "double" else 1
+    envs = [Stalling(ENVS // halves, seed=part) for part in range(halves)]
+    collector, _, _ = make(mode, envs=envs)
+    stalls = others = 0
+    for rollout in collect(collector, 4):
+        length = rollout.age[:-1] + 1
+        assert torch.equal(rollout.stalled, rollout.truncated & (length == 3))
+        stalls += int(rollout.stalled.sum())
+        others += int((rollout.truncated & ~rollout.stalled).sum())
+    assert stalls
+    assert others
 
 
 def test_a_stage_belongs_to_the_observation_not_to_the_step_that_led_there() -> None:
@@ -153,23 +187,77 @@ def test_decisions_are_counted_the_same_in_every_mode(mode: str) -> None:
     assert collector.decisions == 3 * STEPS * ENVS
 
 
-@pytest.mark.parametrize("mode", ["overlap", "double"])
-def test_every_mode_collects_what_the_serial_one_does(mode: str) -> None:
-    halves = [RecordingEnvs(ENVS // 2, seed=part) for part in range(2)]
-    twice = [RecordingEnvs(ENVS // 2, seed=part) for part in range(2)]
-    config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, double_buffer=True)
-    policy = make_policy()
-    frozen = take_snapshot(policy, 0)
-    plain = Collector(halves, policy, lambda: frozen, steps=STEPS, stack=STACK, seed=5)
-    plain.start()
-    if mode == "overlap":
-        config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, double_buffer=True, overlap_collect=True)
-    other = make_collector(config, twice, policy, lambda: frozen, seed=5, stack=STACK)
-    other.start()
-    for one, two in zip(collect(plain, 3), collect(other, 3), strict=True):
-        for name, value in one.state_dict().items():
-            if name != "state0":
-                assert torch.equal(value, two.state_dict()[name]), name
+class Apart(CountingEnvs):
+    """Environments that do not depend on which others are in the same vector; the first is number `first`."""
+
+    def __init__(self, num_envs: int, first: int) -> None:
+        super().__init__(num_envs)
+        self.first = first
+
+    def begin_episode(self, i: int) -> None:
+        self.episode[i] += 1
+        self.length[i] = 1 + (3 * self.episode[i] + 5 * (self.first + i)) % 8
+
+    def draw(self, i: int) -> np.ndarray:
+        picture = super().draw(i)
+        picture[0, 2:] += np.uint8(20 * self.first)
+        return picture
+
+    def info(self) -> dict[str, Any]:
+        stage = (self.episode + self.first + np.arange(self.num_envs)) % self.num_stages
+        return super().info() | {"stage_index": stage}
+
+    def outcome(self, i: int, action: int) -> tuple[float, bool, bool]:
+        reward, terminated, truncated = super().outcome(i, action)
+        return reward + self.first, terminated, truncated
+
+
+@pytest.mark.parametrize("mode", ["double", "overlap", "overlap-double"])
+@pytest.mark.parametrize("recurrent_type", ["none", "gru"])
+@torch.no_grad()
+def test_every_mode_collects_what_the_serial_one_does(mode: str, recurrent_type: str) -> None:
+    policy = make_policy(recurrent_type)
+    # Greedy, so that the streams of random numbers, one for each group, make no difference.
+    policy.logits.weight.data *= 1e6
+    plain = torch.arange(0, 20 * ENVS, 20, dtype=torch.uint8).view(-1, 1, 1, 1).expand(-1, STACK, 8, 8)
+    starts = torch.ones(ENVS, dtype=torch.bool)
+    policy.logits.bias.data -= policy.act(plain, policy.initial_state(ENVS), starts)[0].mean(0)
+    serial, _, _ = make("serial", policy, [Apart(ENVS, 0)])
+    halves = 2 if MODES[mode].get("double_buffer") else 1
+    parts = [Apart(ENVS // halves, ENVS // halves * half) for half in range(halves)]
+    other, _, _ = make(mode, policy, parts)
+    rollouts = list(zip(collect(serial, 3), collect(other, 3), strict=True))
+    for one, two in rollouts:
+        for name in ("frames", "age", "stage_ahead", "actions", "rewards", "terminated", "truncated"):
+            assert torch.equal(getattr(one, name), getattr(two, name)), name
+        for name in ("logp", "values", "bootstrap", "truncation_value"):
+            torch.testing.assert_close(getattr(one, name), getattr(two, name), atol=1e-5, rtol=1e-4)
+    assert len(torch.cat([one.actions for one, _ in rollouts]).unique()) > 1
+
+
+def test_no_two_groups_of_any_two_seeds_share_their_random_numbers() -> None:
+    seeds = [group_seed(seed, index) for seed in range(100) for index in range(2)]
+    assert len(set(seeds)) == len(seeds)
+    assert group_seed(7, 0) == 7, "the first group keeps the stream of the run's seed"
+    collector, _, _ = make("double")
+    assert isinstance(collector, Collector)
+    assert [group.generator.initial_seed() for group in collector.groups] == [5, group_seed(5, 1)]
+
+
+@pytest.mark.parametrize("key", ["groups", "lanes"])
+def test_a_collector_goes_on_from_a_checkpoint_also_an_older_one(key: str) -> None:
+    collector, _, _ = make("double")
+    collector.collect()
+    state = collector.state_dict()
+    state[key] = state.pop("groups")
+    other, _, _ = make("double")
+    other.load_state_dict(state)
+    assert isinstance(collector, Collector)
+    assert isinstance(other, Collector)
+    for one, two in zip(collector.groups, other.groups, strict=True):
+        assert torch.equal(one.recent, two.recent)
+        assert torch.equal(one.generator.get_state(), two.generator.get_state())
+        assert torch.equal(one.age[-1], two.age[-1])
 
 
 def test_the_same_seed_chooses_the_same_actions_whatever_torch_draws_elsewhere() -> None:
@@ -317,6 +405,6 @@ def test_what_a_step_brought_is_told_while_the_next_one_is_under_way(mode: str) 
     per_rollout = STEPS * len(envs)
     assert len(told) >= 2 * per_rollout
     for start in {start for start, _ in told}:
-        lane = [pending for at, pending in told if at == start][: 2 * STEPS]
-        # Behind the last step of a rollout nothing is sent before the next one begins.
-        assert lane == ([True] * (STEPS - 1) + [False]) * 2
+        group = [pending for at, pending in told if at == start][: 2 * STEPS]
+        # After the last step of a rollout nothing is sent before the next one begins.
+        assert group == ([True] * (STEPS - 1) + [False]) * 2

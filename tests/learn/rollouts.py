@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import torch
+from dataclasses import fields
+from typing import Any
 
-from warpzone.learn.rollout import Rollout, allocate_rollout
+import torch
+from torch import Tensor
+
+from warpzone.learn.rollout import Final, Rollout, allocate_rollout
 from warpzone.model import ModelConfig, Policy, build_policy
 
 
@@ -34,7 +38,6 @@ def random_rollout(
     ends = torch.rand(steps, num_envs, generator=generator)
     rollout.terminated.copy_(ends < end_rate / 2)
     rollout.truncated.copy_((ends >= end_rate / 2) & (ends < end_rate))
-    rollout.truncation_value.copy_(torch.where(rollout.truncated, 0.5, 0.0))
     rollout.stage_ahead.random_(0, stages, generator=generator)
     for t in range(steps):
         rollout.age[t + 1] = torch.where(rollout.ends[t], 0, rollout.age[t] + 1)
@@ -48,4 +51,34 @@ def random_rollout(
     rollout.logp.copy_(logits[:-1].log_softmax(-1).gather(-1, rollout.actions.unsqueeze(-1)).squeeze(-1))
     rollout.values.copy_(values[:-1])
     rollout.bootstrap.copy_(values[-1])
+    _truncate(policy, rollout, generator)
     return rollout
+
+
+@torch.no_grad()
+def _truncate(policy: Policy, rollout: Rollout, generator: torch.Generator) -> None:
+    """Give truncated episodes a last observation and its value."""
+    state = rollout.state0
+    for t in range(rollout.steps):
+        obs = rollout.stacks_at(t, slice(0, rollout.num_envs))
+        _, _, state = policy.act(obs, state, rollout.starts[t], stage=rollout.stage[t])
+        envs = rollout.truncated[t].nonzero().flatten()
+        final = torch.randint(0, 256, obs[envs].shape, dtype=torch.uint8, generator=generator)
+        memory = tuple(part[envs] for part in state)
+        starts, stage = torch.zeros(len(envs), dtype=torch.bool), rollout.stage[t, envs]
+        if len(envs):
+            _, rollout.truncation_value[t, envs], _ = policy.act(final, memory, starts, stage=stage)
+            rollout.finals.append(Final(torch.full_like(envs, t), envs, final, memory))
+
+
+def copy_of(rollout: Rollout, device: str = "cpu") -> Rollout:
+    """The same numbers in other memory."""
+
+    def copied(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(device, copy=True)
+        if isinstance(value, Final):
+            return Final(*map(copied, value))
+        return type(value)(map(copied, value))
+
+    return Rollout(**{field.name: copied(getattr(rollout, field.name)) for field in fields(rollout)})

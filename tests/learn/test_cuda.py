@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from tests.collect.fake_envs import DelayedCredit, TMaze
-from tests.learn.rollouts import make_policy, random_rollout
+from tests.learn.rollouts import copy_of, make_policy, random_rollout
 from warpzone.collect import CollectConfig, Listeners, make_collector
+from warpzone.collect.graphed import GraphedActor
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.replay import ReplayConfig
-from warpzone.learn.rollout import Rollout
-from warpzone.model import ModelConfig, build_policy
+from warpzone.model import ModelConfig, build_policy, take_snapshot
 
 pytestmark = [
     pytest.mark.gpu,
@@ -24,11 +24,13 @@ pytestmark = [
 ]
 
 
-def trained_weights(graphs: bool, resume_after: int | None = None, taught: bool = False) -> torch.Tensor:
+def trained_weights(
+    graphs: bool, resume_after: int | None = None, taught: bool = False, amp: bool = False
+) -> torch.Tensor:
     teachers = Teachers({0: make_policy(seed=5).to("cuda")}) if taught else None
 
     def fresh() -> Learner:
-        config = LearnConfig(cuda_graphs=graphs, amp=False, minibatches=4, epochs=2, target_kl=0)
+        config = LearnConfig(cuda_graphs=graphs, amp=amp, minibatches=4, epochs=2, target_kl=0)
         return Learner(make_policy(), config, teachers=teachers, total_updates=6, device="cuda", seed=1)
 
     learner = fresh()
@@ -38,7 +40,7 @@ def trained_weights(graphs: bool, resume_after: int | None = None, taught: bool 
             learner = fresh()
             learner.load_state_dict(state)
         rollout = random_rollout(make_policy(), steps=8, num_envs=8, seed=update)
-        learner.update(Rollout.from_state_dict(rollout.state_dict(), "cuda"))
+        learner.update(copy_of(rollout, "cuda"))
     return torch.cat([p.detach().flatten() for p in learner.policy.parameters()]).cpu()
 
 
@@ -46,6 +48,32 @@ def trained_weights(graphs: bool, resume_after: int | None = None, taught: bool 
 def test_a_recorded_step_equals_a_plain_one(taught: bool) -> None:
     recorded, plain = trained_weights(True, taught=taught), trained_weights(False, taught=taught)
     torch.testing.assert_close(recorded, plain, atol=2e-4, rtol=1e-3)
+
+
+def test_a_recorded_step_in_bfloat16_equals_a_plain_one() -> None:
+    recorded, plain = trained_weights(True, amp=True), trained_weights(False, amp=True)
+    torch.testing.assert_close(recorded, plain, atol=2e-3, rtol=1e-2)
+    exact = trained_weights(True)
+    assert not torch.equal(recorded, exact), "bfloat16 was not used"
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@torch.no_grad()
+def test_a_recorded_decision_equals_a_plain_one(dtype: torch.dtype | None) -> None:
+    policy = make_policy(heads=3).to("cuda")
+    policy.autocast_dtype = dtype
+    actor = GraphedActor(policy, {4})
+    generator = torch.Generator("cuda").manual_seed(0)
+    for seed, size in ((1, 4), (2, 4), (3, 3), (4, 4)):
+        actor.install(take_snapshot(make_policy(heads=3, seed=seed).to("cuda"), seed))
+        obs = torch.randint(0, 256, (size, 2, 8, 9), dtype=torch.uint8, device="cuda", generator=generator)
+        stage = torch.randint(0, 3, (size,), device="cuda", generator=generator)
+        starts = torch.zeros(size, dtype=torch.bool, device="cuda")
+        logits, values, _ = actor.act(obs, (), starts, stage=stage)
+        expected_logits, expected_values, _ = policy.act(obs, stage=stage)
+        torch.testing.assert_close(logits, expected_logits, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(values, expected_values, atol=1e-5, rtol=1e-4)
+    assert set(actor.recordings) == {4}
 
 
 def test_a_run_resumes_with_recorded_steps() -> None:
@@ -59,7 +87,7 @@ def test_a_run_resumes_with_recorded_steps() -> None:
         ({"algo": "appo"}, "none", None, True),
         ({"algo": "appo", "amp_dtype": "float16"}, "none", None, True),
         ({"algo": "ppo"}, "none", ReplayConfig(per=True, per_capacity=4096), False),
-        ({"algo": "ppo"}, "none", ReplayConfig(per=True, per_capacity=4096, per_gpu_sample=True), True),
+        ({"algo": "ppo"}, "none", ReplayConfig(per=True, per_capacity=4096, per_gpu_sample=True), False),
         ({"algo": "ppo", "minibatches": 4}, "gru", None, False),
         ({"algo": "appo", "minibatches": 4}, "transformer", None, True),
     ],

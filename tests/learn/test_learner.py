@@ -23,7 +23,6 @@ METRICS = {
     "loss_total",
     "loss_policy",
     "loss_value",
-    "loss_per",
     "entropy",
     "learning_rate",
     "grad_norm",
@@ -192,6 +191,53 @@ def test_vtrace_judges_a_lagging_rollout_by_the_weights_of_now(recurrent_type: s
     assert not torch.allclose(fresh.logp, rollout.logp, atol=1e-4)
 
 
+@pytest.mark.parametrize("recurrent_type", MEMORIES)
+def test_the_divergence_of_a_lagging_update_is_only_its_own(recurrent_type: str) -> None:
+    policy = make_policy(recurrent_type)
+    learner = learner_with(policy, algo="appo", epochs=1, minibatches=1)
+    learner.version = 1
+    rollout = lagging_rollout(policy)
+    assert (rollout.logp - random_rollout(policy).logp).abs().max() > 1e-3
+    assert learner.update(rollout)["approx_kl"] == pytest.approx(0, abs=1e-7)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("recurrent_type", MEMORIES)
+def test_vtrace_values_truncated_episodes_by_the_weights_of_now(recurrent_type: str) -> None:
+    policy = make_policy(recurrent_type)
+    learner = learner_with(policy, algo="appo", normalise_rewards=False, normalise_advantages="none")
+    rollout = random_rollout(make_policy(recurrent_type, seed=1), end_rate=0.8)
+    expected = torch.zeros_like(rollout.values)
+    for steps, envs, obs, state in rollout.finals:
+        for i, (t, n) in enumerate(zip(steps.tolist(), envs.tolist(), strict=True)):
+            memory = tuple(part[i : i + 1] for part in state)
+            _, expected[t, n], _ = policy.act(obs[i : i + 1], memory, torch.tensor([False]))
+    assert (expected - rollout.truncation_value)[rollout.truncated].abs().min() > 0
+    torch.testing.assert_close(learner._truncation_values(rollout), expected, atol=1e-5, rtol=1e-5)
+    lagged = learner._prepare(rollout, lagging=True).floats[2]
+    rollout.truncation_value.copy_(expected)
+    rollout.finals.clear()
+    torch.testing.assert_close(learner._prepare(rollout, lagging=True).floats[2], lagged)
+
+
+@pytest.mark.parametrize("algo", ALGOS)
+def test_a_stall_can_be_an_end_for_the_value_target(algo: str) -> None:
+    policy = make_policy()
+    rollout, ended = random_rollout(policy, end_rate=0.8), random_rollout(policy, end_rate=0.8)
+    rollout.stalled.copy_(rollout.truncated)
+    rollout.stalled[:, :2] = False
+    ended.terminated |= rollout.stalled
+    ended.truncated &= ~rollout.stalled
+    assert rollout.stalled.any()
+    assert ended.truncated.any()
+    settings: dict[str, Any] = {"algo": algo, "normalise_rewards": False}
+    bootstrapped = learner_with(policy, **settings)._prepare(rollout, lagging=False).floats
+    as_end = learner_with(policy, bootstrap_stalls=False, **settings)._prepare(rollout, lagging=False).floats
+    expected = learner_with(policy, **settings)._prepare(ended, lagging=False).floats
+    torch.testing.assert_close(as_end, expected)
+    assert not torch.allclose(as_end, bootstrapped)
+
+
 def test_policy_lag_is_reported_exactly() -> None:
     policy = make_policy()
     learner = learner_with(policy)
@@ -208,8 +254,34 @@ def test_replay_is_fed_by_every_update_and_sampled_on_every_nth() -> None:
     learner = learner_with(policy, replay=replay)
     metrics = [learner.update(random_rollout(policy, seed=update)) for update in range(7)]
     assert [m["replay_push_total"] for m in metrics] == [24 * (update + 1) for update in range(7)]
-    assert [m["loss_per"] != 0 for m in metrics] == [False, False, True, False, False, True, False]
+    sampled = [False, False, True, False, False, True, False]
+    assert ["loss_per" in m for m in metrics] == sampled
+    assert ["replay_sample_time_ms" in m for m in metrics] == sampled
     learner.close()
+
+
+def test_the_interval_has_the_means_of_its_updates_also_across_a_resume() -> None:
+    policy = make_policy()
+    learner = learner_with(policy)
+    metrics = [learner.update(random_rollout(policy, seed=0))]
+    resumed = learner_with(make_policy(seed=4))
+    resumed.load_state_dict(learner.state_dict())
+    metrics.append(resumed.update(random_rollout(policy, seed=1)))
+    means = resumed.interval.read()
+    for name in ("loss_total", "entropy", "approx_kl", "grad_norm"):
+        assert means[name] == pytest.approx(sum(m[name] for m in metrics) / 2)
+    assert means["learning_rate"] == metrics[-1]["learning_rate"]
+
+
+def test_a_checkpoint_without_a_count_of_decisions_goes_on_at_its_place_on_the_schedule() -> None:
+    learner = learner_with()
+    for _ in range(5):
+        learner.update(random_rollout(learner.policy))
+    state = learner.state_dict()
+    del state["decisions"], state["interval"]
+    resumed = Learner(make_policy(), LearnConfig(), total_updates=20, decisions_per_update=24)
+    resumed.load_state_dict(state)
+    assert resumed.learning_rate == learner.learning_rate < LearnConfig().learning_rate
 
 
 @pytest.mark.parametrize(

@@ -85,15 +85,6 @@ def test_explained_variance_is_one_for_perfect_and_zero_for_constant_values() ->
     assert explained_variance(torch.zeros(3), returns).item() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_padded_steps_do_not_take_part_in_the_normalisation() -> None:
-    real = torch.tensor([1.0, 2.0, 4.0])
-    padded = torch.tensor([1.0, 1e6, 2.0, 4.0, -1e6])
-    mask = torch.tensor([True, False, True, True, False])
-    got = normalise_advantages(padded, mask)
-    torch.testing.assert_close(got[mask], normalise_advantages(real))
-    assert (got[~mask] == 0).all()
-
-
 def test_each_stage_is_normalised_by_itself() -> None:
     rng = np.random.default_rng(0)
     stage = rng.integers(0, 3, (20, 5))

@@ -17,7 +17,7 @@ from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
 from warpzone.learn.losses import action_logp, approximate_kl, clip_fraction, clipped_loss, value_loss
-from warpzone.learn.rollout import Rollout, allocate_rollout
+from warpzone.learn.rollout import Final, Rollout, allocate_rollout
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import install_snapshot
@@ -321,36 +321,11 @@ def test_native_policy_notices_new_weights():
     assert not torch.allclose(before, other.act(obs)[0])
 
 
-@torch.no_grad()
-def test_sampling_follows_the_probabilities_and_repeats_itself():
-    policy, _ = policy_pair()
-    obs = torch.randint(0, 256, (1, *SHAPE), dtype=torch.uint8).expand(4096, -1, -1, -1)
-    actions, logp, values = policy.sample(obs, seed=5, step=9)
-    logits, expected_values, _ = policy.act(obs)
-    probabilities = logits[0].softmax(-1)
-    frequencies = torch.bincount(actions, minlength=7) / len(actions)
-    torch.testing.assert_close(frequencies, probabilities, rtol=0, atol=0.03)
-    torch.testing.assert_close(logp, probabilities.log()[actions], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(values, expected_values, rtol=0, atol=0)
-    assert torch.equal(actions, policy.sample(obs, seed=5, step=9)[0])
-    assert not torch.equal(actions, policy.sample(obs, seed=5, step=10)[0])
-
-
-@torch.no_grad()
-def test_sampling_from_stored_frames_is_that_from_stacked_pictures():
-    policy, _ = policy_pair()
-    rollout = random_rollout(policy)
-    steps, envs = torch.full((8,), 3), torch.arange(8)
-    by_index = policy.sample(rollout.frames, rollout.picture_index(steps, envs), seed=1, step=2)
-    stacked = policy.sample(rollout.stacks(steps, envs), seed=1, step=2)
-    assert all(torch.equal(a, b) for a, b in zip(by_index, stacked, strict=True))
-
-
 def test_replaced_parameters_are_noticed():
     policy, _ = policy_pair()
     policy.to(memory_format=torch.channels_last)
     with pytest.raises(RuntimeError, match="not replaced"):
-        policy.sample(torch.zeros(1, *SHAPE, dtype=torch.uint8), seed=0, step=0)
+        policy.evaluate(torch.zeros(1, *SHAPE, dtype=torch.uint8))
 
 
 def random_rollout(policy: Policy, seed: int = 0, version: int = 0) -> Rollout:
@@ -413,6 +388,8 @@ def test_updates_are_those_of_the_torch_learner(config, heads):
     torch_learner = Learner(reference, config, total_updates=5, seed=7)
     for update in range(3):
         rollout = random_rollout(reference, update, version=max(0, update - 1))  # V-trace corrects a lag of 1
+        steps, envs = rollout.truncated.nonzero(as_tuple=True)
+        rollout.finals.append(Final(steps, envs, rollout.stacks(steps, envs), ()))
         found, expected = learner.update(rollout), torch_learner.update(rollout)
         assert found.keys() == expected.keys()
         for name in found.keys() - {"learn_time"}:

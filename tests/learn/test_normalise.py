@@ -41,6 +41,15 @@ def test_reward_scale_goes_on_from_a_checkpoint() -> None:
     assert torch.equal(straight(2 * rewards, ends), resumed(2 * rewards, ends))
 
 
+def test_reward_scale_goes_on_with_another_number_of_environments() -> None:
+    rewards, ends = torch.randn(6, 2), torch.zeros(6, 2, dtype=torch.bool)
+    saved, resumed = RewardScale(0.9), RewardScale(0.9)
+    saved(rewards, ends)
+    resumed.load_state_dict(saved.state_dict())
+    resumed(torch.randn(6, 5), torch.zeros(6, 5, dtype=torch.bool))
+    assert resumed.moments[0] == 6 * 2 + 6 * 5
+
+
 def slow_statistics(batches: list[tuple[np.ndarray, np.ndarray]], stages: int, rate: float) -> np.ndarray:
     """Mean and deviation per stage by exponential moving averages of the first two moments."""
     out = np.tile([0.0, 1.0], (stages, 1))

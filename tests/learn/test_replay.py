@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -243,6 +245,45 @@ def test_prefetched_batches_are_those_that_would_have_been_drawn() -> None:
     ahead.prefetch()
     assert torch.equal(plain.sample()[0].items, ahead.sample()[0].items)
     ahead.close()
+
+
+def test_only_the_next_push_waits_for_what_is_being_prefetched() -> None:
+    replay, rollouts = filled(per_prefetch=True)
+    draw, may_draw, has_drawn = replay.priorities.draw, threading.Event(), threading.Event()
+
+    def slowly(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        may_draw.wait(5)
+        has_drawn.set()
+        return draw(n, generator)
+
+    replay.priorities.draw = slowly  # type: ignore[method-assign]
+    replay.prefetch()
+    replay.stats()
+    replay.state_dict()
+    assert not has_drawn.is_set()
+    may_draw.set()
+    replay.push(rollouts[0], rollouts[0].rewards, rollouts[0].rewards)
+    assert has_drawn.is_set()
+    assert "replay_sample_time_ms" not in replay.stats()
+    replay.sample()
+    assert replay.stats()["replay_sample_time_ms"] > 0
+    replay.close()
+
+
+def test_the_time_reported_is_that_of_sampling_also_where_it_was_done_ahead() -> None:
+    replay, _ = filled(per_prefetch=True)
+    draw = replay.priorities.draw
+
+    def slowly(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        time.sleep(0.05)
+        return draw(n, generator)
+
+    replay.priorities.draw = slowly  # type: ignore[method-assign]
+    replay.prefetch()
+    replay._await_prefetch()
+    replay.sample()
+    assert replay.stats()["replay_sample_time_ms"] >= 50
+    replay.close()
 
 
 def test_settings_out_of_range_are_refused() -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.learn.rollouts import make_policy, random_rollout
 from warpzone.learn.rollout import Rollout, allocate_rollout
 
 
@@ -72,13 +71,3 @@ def test_each_picture_is_stored_once() -> None:
     rollout = allocate_rollout(32, 8, (1, 84, 84), stack=4)
     assert rollout.frames.shape[0] == 3 + 32 + 1
     assert rollout.num_decisions == 256
-
-
-def test_a_rollout_survives_a_checkpoint() -> None:
-    rollout = random_rollout(make_policy("lstm"))
-    restored = Rollout.from_state_dict(rollout.state_dict())
-    for name, value in rollout.state_dict().items():
-        if name == "state0":
-            assert all(torch.equal(a, b) for a, b in zip(value, restored.state0, strict=True))
-        else:
-            assert torch.equal(value, getattr(restored, name))

@@ -1,4 +1,4 @@
-"""Schedules count updates; adaptation reacts to progress, within bounds and not too often."""
+"""Schedules count decisions; adaptation reacts to progress, within bounds and not too often."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
 
-from .rollouts import make_policy
+from .rollouts import make_policy, random_rollout
 
 
 def test_cosine_warms_up_then_falls_and_ends_at_its_final_value() -> None:
-    values = [scheduled("cosine", u, 100, 1.0, 0.1, warmup_updates=10) for u in range(120)]
+    values = [scheduled("cosine", u, 100, 1.0, 0.1, warmup=10) for u in range(120)]
     assert values[:10] == pytest.approx([(u + 1) / 10 for u in range(10)])
     assert values[10] == 1.0
     assert values[10:] == sorted(values[10:], reverse=True)
@@ -27,6 +27,38 @@ def test_linear_is_linear_and_constant_is_constant() -> None:
         [1, 0.75, 0.5, 0.25, 0, 0]
     )
     assert {scheduled("constant", u, 5, 0.3, 0.0) for u in range(6)} == {0.3}
+
+
+def test_a_schedule_in_decisions_is_that_in_updates() -> None:
+    for name in ("linear", "cosine"):
+        for update in range(12):
+            in_updates = scheduled(name, update, 10, 1.0, 0.1, warmup=3)  # type: ignore[arg-type]
+            in_decisions = scheduled(name, 64 * update, 640, 1.0, 0.1, step=64, warmup=192)  # type: ignore[arg-type]
+            assert in_decisions == in_updates
+
+
+@pytest.mark.parametrize("num_envs", [4, 8])
+def test_annealing_goes_by_decisions_whatever_the_number_of_environments(num_envs: int) -> None:
+    policy = make_policy()
+    config = LearnConfig(anneal_steps=24 * 48, learning_rate=1e-3, lr_final_fraction=0.0, minibatches=2)
+    learner = Learner(policy, config, total_updates=1000)
+    while learner.decisions < 24 * 24:
+        learner.update(random_rollout(policy, num_envs=num_envs))
+    # Half way; the last update, at the end but one, has the final value.
+    assert learner.learning_rate == pytest.approx(5e-4, rel=0.05)
+    assert learner.learning_rate == pytest.approx(1e-3 * (1 - 24 * 24 / (24 * 48 - 6 * num_envs)))
+
+
+def test_annealing_in_updates_still_works_and_overrides() -> None:
+    config = LearnConfig(anneal_updates=600, anneal_steps=5)
+    assert config.in_decisions(2048).anneal_steps == 600 * 2048
+    assert config.in_decisions(2048).anneal_updates == 0
+    learners = [
+        Learner(make_policy(), c, decisions_per_update=2048) for c in (config, config.in_decisions(2048))
+    ]
+    for learner in learners:
+        learner.decisions = 300 * 2048
+    assert learners[0].learning_rate == learners[1].learning_rate == 5e-4 * (1 - 0.9 * 300 / 599)
 
 
 def test_a_run_of_unknown_length_keeps_its_start_value() -> None:

@@ -103,13 +103,13 @@ def test_without_the_consoles_a_run_goes_on_from_new_episodes(tmp_path: Path) ->
 
 
 def test_more_environments_than_before_keep_what_was_learned(tmp_path: Path) -> None:
-    first = small_run(tmp_path, "--total-updates", "2")
+    first = small_run(tmp_path, "--total-updates", "2", "--normalise-rewards")
     second = small_run(tmp_path, "--total-updates", "3", "--num-envs", "12")
     assert second.progress.global_step == first.progress.global_step + 12 * 16
 
 
 def test_an_overlapped_run_resumes_with_the_weights_it_had(tmp_path: Path) -> None:
-    flags = ("--overlap-collect", "--num-envs", "8")
+    flags = ("--overlap-collect", "--algo", "appo", "--num-envs", "8")
     small_run(tmp_path, "--total-updates", "3", *flags)
     display = Quiet()
     small_run(tmp_path, "--total-updates", "6", *flags, display=display)
@@ -148,3 +148,22 @@ def test_consoles_of_another_version_of_the_engine_are_left_behind(tmp_path: Pat
     assert any("format version 1" in line for line in display.lines)
     assert any("episodes start over" in line for line in display.lines)
     assert outcome.progress.update == 3
+
+
+@pytest.mark.parametrize("envs", ["8", "16"])
+def test_a_checkpoint_without_a_count_of_decisions_resumes_at_its_place_on_the_schedule(
+    envs: str, tmp_path: Path
+) -> None:
+    flags = ("--anneal-updates", "8", "--lr-schedule", "linear", "--learning-rate", "1e-3")
+    small_run(tmp_path, "--run-name", "a", "--total-updates", "4", "--no-checkpoint-envs", *flags)
+    saved = load_checkpoint(tmp_path / "a" / "checkpoints" / "latest.pt")
+    del saved.state["learner"]["decisions"], saved.state["learner"]["interval"]
+    moved = save_checkpoint(tmp_path, "moved", saved.state, saved.meta)
+    display = Quiet()
+    small_run(
+        tmp_path, "--run-name", "b", "--total-updates", "5", "--resume", str(moved), "--num-envs", envs,
+        "--anneal-steps", str(8 * 128), *flags[2:], display=display,
+    )  # fmt: skip
+    # After 4 x 128 of 8 x 128 decisions; the last update has the final rate, a tenth.
+    done, last = 4 * 128, 8 * 128 - 16 * int(envs)
+    assert display.records[0]["learning_rate"] == pytest.approx(1e-3 * (1 - 0.9 * done / last))

@@ -58,7 +58,7 @@ def test_everything_there_is_to_choose_trains(kind: str, tmp_path: Path) -> None
 
 
 def test_global_step_is_counted_the_same_with_and_without_overlap(tmp_path: Path) -> None:
-    for name, flags in (("turns", ()), ("overlapped", ("--overlap-collect",))):
+    for name, flags in (("turns", ()), ("overlapped", ("--overlap-collect", "--algo", "appo"))):
         small_run(tmp_path, "--run-name", name, "--total-updates", "3", *flags)
     steps = [[r["global_step"] for r in read_metrics(tmp_path / name)] for name in ("turns", "overlapped")]
     assert steps[0] == steps[1] == [128, 256, 384]

@@ -17,9 +17,13 @@ from .small_runs import Quiet, small_config
 
 
 def fitting(most_decisions: int, tried: list[TrainConfig]) -> object:
+    """A machine whose memory holds a rollout of so many decisions and slices of 256."""
+
     def attempt(config: TrainConfig, display: Display) -> Outcome:
         tried.append(config)
-        if config.collect.num_envs * config.collect.rollout_steps > most_decisions:
+        envs, steps = config.collect.num_envs, config.collect.rollout_steps
+        per_slice = config.learn.decisions_per_minibatch(envs, steps, False) // config.learn.grad_accum
+        if envs * steps > most_decisions or per_slice > 256:
             raise MemoryError
         return Outcome(Path("runs/mario"), Progress(), "", 0)
 
@@ -30,21 +34,24 @@ def ladder(tmp_path: Path, most_decisions: int, *flags: str) -> tuple[list[Train
     tried: list[TrainConfig] = []
     display = Quiet()
     config = small_config(
-        tmp_path, "--num-envs", "64", "--rollout-steps", "32", "--minibatch-size", "64", *flags
+        tmp_path, "--num-envs", "64", "--rollout-steps", "32", "--minibatch-size", "256", *flags
     )
     train_within_memory(config, display, fitting(most_decisions, tried))  # type: ignore[arg-type]
     return tried, display.lines
 
 
-def test_rollouts_then_environments_are_halved_until_it_fits(
+def test_slices_rollouts_and_environments_become_smaller_until_it_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTO_MEM", "1")
     tried, lines = ladder(tmp_path, 600)
-    assert [(c.collect.num_envs, c.collect.rollout_steps) for c in tried] == [(64, 32), (64, 16), (32, 16)]
+    shapes = [(c.collect.num_envs, c.collect.rollout_steps, c.learn.grad_accum) for c in tried]
+    assert shapes == [(64, 32, 1), (64, 32, 2), (64, 16, 2), (32, 16, 2)]
+    warn = "[train][warn] out of memory:"
     assert lines == [
-        "[train][warn] out of memory: half the rollout (num_envs=64, rollout_steps=16)",
-        "[train][warn] out of memory: half the environments (num_envs=32, rollout_steps=16)",
+        f"{warn} twice the slices of each minibatch (num_envs=64, rollout_steps=32, grad_accum=2)",
+        f"{warn} half the rollout (num_envs=64, rollout_steps=16, grad_accum=2)",
+        f"{warn} half the environments (num_envs=32, rollout_steps=16, grad_accum=2)",
     ]
 
 
@@ -62,9 +69,20 @@ def test_a_ladder_that_ends_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ladder(tmp_path, 0)
 
 
-def test_accumulation_is_given_up_on_the_way_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_minibatch_that_is_too_large_is_sliced_before_anything_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUTO_MEM", "1")
-    tried, lines = ladder(tmp_path, 128, "--grad-accum", "2")
-    assert tried[0].learn.grad_accum == 2
-    assert tried[-1].learn.grad_accum == 1
-    assert any("no gradient accumulation" in line for line in lines)
+    tried, _ = ladder(tmp_path, 2048, "--minibatch-size", "512")
+    first, last = tried
+    assert (last.learn.grad_accum, last.collect, last.learn.minibatch_size) == (2, first.collect, 512)
+
+
+def test_accumulation_never_becomes_less_on_the_way_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTO_MEM", "1")
+    tried, _ = ladder(tmp_path, 128, "--grad-accum", "2")
+    slices = [config.learn.grad_accum for config in tried]
+    assert slices == sorted(slices)
+    assert slices[0] == 2

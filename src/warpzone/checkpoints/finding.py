@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 
 from warpzone.checkpoints.saving import checkpoint_path, described_metas, numbered_checkpoints, read_meta
 from warpzone.checkpoints.sidecar import CheckpointMeta
+from warpzone.envs.config import StageConfig
 from warpzone.errors import CheckpointError, nearest
 
 SEARCH_LIMIT_FILES = 10_000
@@ -128,7 +129,7 @@ def contains(config: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 
 def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha256: str | None) -> None:
     """Refuse a checkpoint of another model or cartridge, in one sentence."""
-    theirs = source.meta.architecture
+    theirs = {**_value_stages(source.meta), **source.meta.architecture} if source.meta.architecture else {}
     # Settings come and go: one that a side does not have is off there.
     differing = sorted(
         k
@@ -148,6 +149,15 @@ def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha
             f"{source.path} was trained on another ROM (sha256 {source.meta.rom_sha256[:12]}..., "
             f"this one is {rom_sha256[:12]}...); pass that ROM with --rom or use --fresh"
         )
+
+
+def _value_stages(meta: CheckpointMeta) -> dict[str, Any]:
+    """Which stages the value heads are of, for checkpoints that do not name them: those of the run."""
+    saved = meta.config.get("stage", {})
+    if meta.architecture.get("value_heads", 1) == 1 or not isinstance(saved, Mapping):
+        return {}
+    known = {field.name for field in fields(StageConfig)}
+    return {"value_stages": StageConfig(**{k: v for k, v in saved.items() if k in known}).names()}
 
 
 @dataclass(frozen=True)

@@ -205,13 +205,13 @@ class CheckpointKeeper:
         self._clock = clock
         self._last_saved_s = clock()
         self._save_index = 0
-        self._best: float | None = None
+        self._best: dict[str, float] = {}
         for path in folder.glob("*.pt"):
             with suppress(CheckpointError):
                 meta = read_meta(path, verify=False)
                 self._save_index = max(self._save_index, meta.save_index)
                 if path.stem == "best":
-                    self._best = read_meta(path).clear_rate_mean
+                    self._best = read_meta(path).clear_rate
 
     def due(self, global_update: int) -> bool:
         return self._step_due(global_update) or self._latest_due(global_update)
@@ -232,15 +232,15 @@ class CheckpointKeeper:
         # Also counts if it fails: a full disk is not tried again at every update.
         self._last_saved_s = self._clock()
         meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
-        rate = meta.clear_rate_mean
-        # Of equals the later one: it has held the rate for longer.
-        is_best = rate is not None and rate > 0 and rate >= (self._best or 0.0)
+        # Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
+        best = sum(self._best.get(stage, 0.0) for stage in meta.clear_rate)
+        is_best = sum(meta.clear_rate.values()) >= max(best, 1e-9)
         saved = [
             save_checkpoint(self.folder, name, state, meta, files=self._files)
             for name in names + ["best"] * is_best
         ]
         if is_best:
-            self._best = rate
+            self._best = dict(meta.clear_rate)
         for path in saved:
             if step_number(path) is not None:
                 prune(self.folder, self.policy.keep, spare=path)

@@ -88,7 +88,16 @@ def training(
     """One cell of the matrix as settings of a training."""
     flags = [
         *("--num-envs", str(num_envs), "--rollout-steps", str(rollout), "--minibatch-size", "0"),
-        *("--no-record-video", "--no-enable-tensorboard", "--until-clear-rate", "0", "--time-limit", "0"),
+        *(
+            "--algo",
+            "appo",
+            "--no-record-video",
+            "--no-enable-tensorboard",
+            "--until-clear-rate",
+            "0",
+            "--time-limit",
+            "0",
+        ),
         *train_flags,
         *("--total-updates", str(config.updates), "--log-interval", "1", "--runs-dir", str(runs_dir)),
         *("--run-name", f"{mode}_{num_envs}_{rollout}"),

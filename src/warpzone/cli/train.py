@@ -45,11 +45,11 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
         raise ConfigError(f"Unknown preset {wanted!r}: choose auto, cpu or gpu.")
     environment.pop("WARPZONE_PRESET", None)
     default = None if wanted else settings_of_run(argv, environment)
-    default = default or preset(wanted or "auto")  # type: ignore[arg-type]
+    default = (default or preset(wanted or "auto")).in_decisions()  # type: ignore[arg-type]
     if "--help-all" in argv or {"-h", "--help"} & set(argv):
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
-    config = parse(default, argv, "warpzone train", environment)
+    config = parse(default, argv, "warpzone train", environment).in_decisions()
     config.check()
     return config
 

@@ -1,4 +1,4 @@
-"""Collectors in the caller's thread: serial with one lane, double-buffered with two."""
+"""Collectors in the caller's thread: serial with one group of environments, double-buffered with two."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from warpzone.collect.env_group import EnvGroup, Listeners
@@ -15,11 +16,11 @@ from warpzone.model.snapshot import Snapshot
 
 
 class Collector:
-    """Fills one rollout after another, each going on where the last one ended.
+    """Fills one rollout after another, each continuing where the last one ended.
 
-    With one vector of environments, acting and emulation take turns. With two, the policy acts for one while
-    the other is emulated. `collect` hands out its two buffers in turn: a rollout is overwritten by the next
-    call but one.
+    With one group of environments, acting and emulation take turns. With two, the policy acts for one while the
+    other is emulated. `collect` returns its two buffers in turn: a rollout is overwritten by the next call but
+    one.
     """
 
     def __init__(
@@ -45,10 +46,10 @@ class Collector:
         self.num_envs = sum(part.num_envs for part in envs)
         self.version = -1
         self.decisions = 0
-        """Decisions in the rollouts handed out so far."""
+        """Decisions in the rollouts returned so far."""
         self.rollout_time = 0.0
         """Seconds the last rollout took to collect."""
-        self.lanes: list[EnvGroup] = []
+        self.groups: list[EnvGroup] = []
         self.buffers: list[Rollout] = []
         self.turn = 0
         self.stopping = False
@@ -57,24 +58,24 @@ class Collector:
         """Reset the environments. `listeners` are told what happens from then on."""
         self.listeners = listeners or self.listeners
         for index, envs in enumerate(self.envs):
-            first_column = sum(lane.envs.num_envs for lane in self.lanes)
-            lane = EnvGroup(
+            first_column = sum(group.envs.num_envs for group in self.groups)
+            group = EnvGroup(
                 envs,
                 first_column,
                 self.actor,
                 self.stack,
                 self.steps,
                 self.device,
-                self.seed + index,
+                group_seed(self.seed, index),
                 self.listeners,
             )
-            self.lanes.append(lane)
+            self.groups.append(group)
         state0 = self.actor.initial_state(self.num_envs, self.device)
         self.buffers = [
             allocate_rollout(
                 self.steps,
                 self.num_envs,
-                self.lanes[0].frame_shape,
+                self.groups[0].frame_shape,
                 self.stack,
                 state0,
                 self.device,
@@ -92,29 +93,30 @@ class Collector:
 
     @torch.no_grad()
     def fill(self, rollout: Rollout) -> bool:
-        """Collect into `rollout`; false if `stop` was called on the way."""
+        """Collect into `rollout`; false if `stop` was called meanwhile."""
         started = time.perf_counter()
         snapshot = self.snapshot()
         if snapshot.version != self.version:
             self.actor.install(snapshot)
             self.version = snapshot.version
-        for lane in self.lanes:
-            lane.begin(rollout, self.version)
-            lane.act(0)
-        # While one lane acts, the environments of the other are on their way.
+        rollout.finals.clear()
+        for group in self.groups:
+            group.begin(rollout, self.version)
+            group.act(0)
+        # While one group acts, the environments of the other are being emulated.
         for t in range(self.steps):
             if self.stopping:
                 self._await_environments(t)
                 return False
-            for lane in self.lanes:
-                lane.receive(t)
+            for group in self.groups:
+                group.receive(t)
                 if t + 1 < self.steps:
-                    lane.act(t + 1)
-                lane.tell()
-        for lane in self.lanes:
-            lane.finish()
+                    group.act(t + 1)
+                group.tell()
+        for group in self.groups:
+            group.finish()
         if self.device.type == "cuda":
-            # The host's staging memory is written again from here on.
+            # The staging memory on the host is about to be overwritten.
             torch.cuda.current_stream(self.device).synchronize()
         self.rollout_time = time.perf_counter() - started
         return True
@@ -127,16 +129,25 @@ class Collector:
         """Nothing to release: the environments belong to the caller."""
 
     def _await_environments(self, t: int) -> None:
-        """Leave no step under way, so that the caller can close the environments."""
-        for lane in self.lanes:
-            lane.receive(t)
-            lane.tell()
+        """Finish the steps under way, so that the caller can close the environments."""
+        for group in self.groups:
+            group.receive(t)
+            group.tell()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where every lane stands; the environments keep their own state."""
-        return {"lanes": [lane.state_dict() for lane in self.lanes], "turn": self.turn}
+        """The state of every group; the environments keep their own."""
+        return {"groups": [group.state_dict() for group in self.groups], "turn": self.turn}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for lane, saved in zip(self.lanes, state["lanes"], strict=True):
-            lane.load_state_dict(saved)
+        # Older checkpoints call groups lanes.
+        saved_groups = state["groups"] if "groups" in state else state["lanes"]
+        for group, saved in zip(self.groups, saved_groups, strict=True):
+            group.load_state_dict(saved)
         self.turn = state["turn"]
+
+
+def group_seed(seed: int, index: int) -> int:
+    """The seed of a group's actions: no two groups of any two runs share one, and the first has the run's own."""
+    if index == 0:
+        return seed
+    return int(np.random.SeedSequence([seed % 2**64, index]).generate_state(1, np.uint64)[0])

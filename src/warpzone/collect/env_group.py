@@ -1,4 +1,4 @@
-"""A lane: one vector of environments and the columns it fills of every rollout."""
+"""A group: one vector of environments and the columns of every rollout that it fills."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from torch import Tensor
 
 from warpzone.collect.episodes import EpisodeLog
 from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep, StepResult
+from warpzone.envs.vector import ENDS
 from warpzone.learn.random_state import restore_stream
-from warpzone.learn.rollout import Rollout
+from warpzone.learn.rollout import Final, Rollout
 from warpzone.watch.profile import phase
+
+STALLED = ENDS.index("stalled")
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who is told what happens while collecting; called on the thread that collects."""
+    """Callbacks during collection, on the thread that collects."""
 
     on_episode: OnEpisode | None = None
     """Called with the record of every finished episode."""
     on_step: OnStep | None = None
-    """Called after every step with the lane's columns and the environments' info, while the next one is under way."""
+    """Called after every step with the group's columns and the environments' info, during the next step."""
 
 
 class EnvGroup:
     """Acts for its environments and writes what happens into `rollout`, one column per environment.
 
-    `age` (steps since each episode began) is kept on the host and sent along with the pictures: from it the
-    device knows where stacks and memories start anew.
+    `age` (steps since each episode began) is kept on the host and sent along with the frames: it tells the
+    device where stacks and memories start anew.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class EnvGroup:
         self.rewards = self._host(steps, n, dtype=torch.float32)
         self.terminated = self._host(steps, n, dtype=torch.bool)
         self.truncated = self._host(steps, n, dtype=torch.bool)
+        self.stalled = self._host(steps, n, dtype=torch.bool)
         self._keep(steps, info)
         self.recent[-1].copy_(torch.from_numpy(observations))
         self.outcome: StepResult | None = None
@@ -87,13 +91,13 @@ class EnvGroup:
         with phase("inference"):
             logits, values, self.state = self._decide(t)
             logp = logits.log_softmax(-1)
-            # The largest of p / exponential noise is a draw from p.
+            # The argmax of p / exponential noise is a sample of p.
             noise = torch.empty_like(logp).exponential_(generator=self.generator)
             actions = (logp - noise.log()).argmax(-1)
             rollout.actions[t, columns] = actions
             rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
             rollout.values[t, columns] = values
-            # This waits for the device, and so for the copy of the pictures: their memory is free again.
+            # This waits for the device, and so for the copy of the frames: their memory is free again.
             chosen = actions.cpu().numpy()
         self.envs.send(chosen)
 
@@ -105,17 +109,18 @@ class EnvGroup:
             self.rewards[t] = torch.from_numpy(rewards)
             self.terminated[t] = torch.from_numpy(terminated)
             self.truncated[t] = torch.from_numpy(truncated)
+            self.stalled[t] = False
             if truncated.any():
                 self._value_truncated(t, np.flatnonzero(truncated & ~terminated), info)
-            pictures = torch.from_numpy(observations)
-            self.rollout.frames[self.stack + t, self.columns].copy_(pictures, non_blocking=True)
+            frames = torch.from_numpy(observations)
+            self.rollout.frames[self.stack + t, self.columns].copy_(frames, non_blocking=True)
             torch.add(self.age[t], 1, out=self.age[t + 1])
             self.age[t + 1][self.terminated[t] | self.truncated[t]] = 0
             self._keep(t + 1, info)
             self._upload_context(t + 1)
 
     def tell(self) -> None:
-        """Tell the listeners what was received last. Nothing waits for this once the next actions are sent."""
+        """Call the listeners with what was received last, while the next step is under way."""
         if self.outcome is None:
             return
         _, rewards, terminated, truncated, info = self.outcome
@@ -129,16 +134,17 @@ class EnvGroup:
                 self.listeners.on_step(self.columns, info)
 
     def finish(self) -> None:
-        """Value what comes after the last step and complete the rollout."""
+        """Bootstrap after the last step and complete the rollout."""
         rollout, columns, steps = self.rollout, self.columns, self.rollout.steps
         _, rollout.bootstrap[columns], _ = self._decide(steps)
         rollout.rewards[:, columns].copy_(self.rewards, non_blocking=True)
         rollout.terminated[:, columns].copy_(self.terminated, non_blocking=True)
         rollout.truncated[:, columns].copy_(self.truncated, non_blocking=True)
+        rollout.stalled[:, columns].copy_(self.stalled, non_blocking=True)
         self.recent.copy_(rollout.frames[steps:, columns])
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next rollout goes on from, between two rollouts."""
+        """What the next rollout continues from, between two rollouts."""
         return {
             "generator": self.generator.get_state(),
             "recent": self.recent,
@@ -166,22 +172,23 @@ class EnvGroup:
         )
 
     def _value_truncated(self, t: int, cut: NDArray[np.int64], info: Info) -> None:
-        """The value of the observations at which episodes were cut: what they could still have earned."""
+        """The value of the observations at which episodes were truncated: the return they could still have had."""
         if not len(cut):
             return
+        if "end" in info.get("final_info", {}):
+            self.stalled[t, cut] = torch.from_numpy(info["final_info"]["end"][cut] == STALLED)
         rollout = self.rollout
         rows = torch.from_numpy(cut).to(self.device)
         envs = rows + self.columns.start
         channels = self.frame_shape[0]
         final = torch.from_numpy(np.ascontiguousarray(info["final_obs"][cut])).to(self.device)
-        before = rollout.stacks(torch.full_like(envs, t), envs)
-        _, values, _ = self.actor.act(
-            torch.cat([before[:, channels:], final], dim=1),
-            tuple(part[rows] for part in self.state),
-            torch.zeros_like(rows, dtype=torch.bool),
-            stage=rollout.stage_ahead[t, envs],
-        )
+        steps = torch.full_like(envs, t)
+        obs = torch.cat([rollout.stacks(steps, envs)[:, channels:], final], dim=1)
+        state = tuple(part[rows] for part in self.state)
+        starts = torch.zeros_like(rows, dtype=torch.bool)
+        _, values, _ = self.actor.act(obs, state, starts, stage=rollout.stage_ahead[t, envs])
         rollout.truncation_value[t, envs] = values
+        rollout.finals.append(Final(steps, envs, obs, state))
 
     def _keep(self, t: int, info: Info) -> None:
         self.stage[t] = torch.as_tensor(info["stage_index"])

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.collect.interfaces import Info
-
-# What the engine's `end` codes mean (smb::End in native/smb/game.hpp).
-ENDS = ("none", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
+from warpzone.envs.vector import ENDS
 
 
 class EpisodeLog:
@@ -34,12 +32,12 @@ class EpisodeLog:
         truncated: NDArray[np.bool_],
         info: Info,
     ) -> list[dict[str, Any]]:
-        """Take in one step; gives the records of the episodes it ended."""
+        """Take in one step and return the records of the episodes it ended."""
         self.returns += rewards
         self.lengths += 1
         ended = terminated | truncated
         if "x_pos" in info:
-            # Where an episode ended, info already tells of the next one.
+            # Where an episode ended, info already describes the next one.
             reached = np.where(ended, info.get("final_info", info)["x_pos"], info["x_pos"])
             np.maximum(self.x_max, reached, out=self.x_max)
         records = [self._record(int(i), bool(terminated[i]), info) for i in np.flatnonzero(ended)]

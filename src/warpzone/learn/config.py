@@ -61,6 +61,8 @@ class LearnConfig:
     """Decisions from --gamma-start to --gamma."""
     gae_lambda: float | None = None
     """Lambda of GAE and V-trace, 0 to 1; by default the algorithm's."""
+    bootstrap_stalls: bool = True
+    """Bootstrap stalled episodes; otherwise a stall ends the episode for the value target."""
     nstep: int = 0
     """Rewards in an n-step return (0 = the whole rollout)."""
     rho_clip: float = 1.0
@@ -76,8 +78,10 @@ class LearnConfig:
     """Final learning rate as a fraction of the initial one."""
     warmup_updates: int = 0
     """Updates of linear learning rate warm-up."""
+    anneal_steps: int = 0
+    """Decisions over which schedules anneal (0 = length of the run)."""
     anneal_updates: int = 0
-    """Updates over which schedules anneal (0 = length of the run)."""
+    """The same in updates; overrides --anneal-steps."""
     adam_eps: float = 1e-5
     """Epsilon of Adam."""
     max_grad_norm: float = 0.5
@@ -140,6 +144,7 @@ class LearnConfig:
             "minibatch_size",
             "nstep",
             "warmup_updates",
+            "anneal_steps",
             "anneal_updates",
             "gamma_anneal_steps",
             "target_kl",
@@ -158,6 +163,12 @@ class LearnConfig:
         """The recipe of `algo` with the fields set by hand."""
         by_hand = {field.name: getattr(self, field.name) for field in fields(Recipe)}
         return replace(RECIPES[self.algo], **{k: v for k, v in by_hand.items() if v is not None})
+
+    def in_decisions(self, per_update: int) -> LearnConfig:
+        """The same settings with `anneal_updates`, if set, counted in decisions."""
+        if not self.anneal_updates:
+            return self
+        return replace(self, anneal_steps=self.anneal_updates * per_update, anneal_updates=0)
 
     def decisions_per_minibatch(self, num_envs: int, rollout_steps: int, recurrent: bool) -> int:
         """Decisions in each minibatch, or a ConfigError if the rollout does not divide into such minibatches.

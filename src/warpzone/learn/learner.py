@@ -10,13 +10,14 @@ from torch import Tensor
 
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.distillation import Teachers
+from warpzone.learn.interval import IntervalMeans
 from warpzone.learn.losses import action_logp, explained_variance, normalise_advantages
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.normalise import PopArt, RewardScale
 from warpzone.learn.random_state import restore_stream
 from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
 from warpzone.learn.rollout import Rollout
-from warpzone.learn.schedules import Adaptation, AdaptiveConfig, scheduled
+from warpzone.learn.schedules import Adaptation, AdaptiveConfig, ScheduleName, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
 from warpzone.model.policy import Policy
@@ -39,14 +40,17 @@ class Learner:
         teachers: Teachers | None = None,
         adaptive: AdaptiveConfig | None = None,
         total_updates: int = 0,
+        decisions_per_update: int = 1,
         device: torch.device | str = "cpu",
         seed: int = 0,
     ) -> None:
+        """`decisions_per_update` places a resumed run on its schedules before its first update."""
         self.device = torch.device(device)
         self.policy = policy.to(self.device)
         self.config = config
         self.recipe = config.recipe()
-        self.anneal_updates = config.anneal_updates or total_updates
+        self.total_updates = total_updates
+        self.per_update = decisions_per_update
         self.version = 0
         self.decisions = 0
         """Decisions learned from so far."""
@@ -64,6 +68,8 @@ class Learner:
         self.replay_config = replay or ReplayConfig()
         self.replay: PrioritisedReplay | None = None
         self.seed = seed
+        self.interval = IntervalMeans()
+        """The numbers of the updates since they were last read."""
         self._saved_replay: dict[str, Any] | None = None
         self._snapshot = take_snapshot(policy, self.version)
 
@@ -72,30 +78,21 @@ class Learner:
         return self._snapshot
 
     def observe_progress(self, progress: float) -> None:
-        """Tell the adaptive schedules how well things go: once an update, better when larger."""
+        """Tell the adaptive schedules the progress of an update: any number that is better when larger."""
         self.adaptation.observe(progress)
 
     @property
     def learning_rate(self) -> float:
         """Of the next update."""
         config = self.config
-        planned = scheduled(
-            config.lr_schedule,
-            self.version,
-            self.anneal_updates,
-            config.learning_rate,
-            config.learning_rate * config.lr_final_fraction,
-            config.warmup_updates,
-        )
+        final = config.learning_rate * config.lr_final_fraction
+        planned = self._scheduled(config.lr_schedule, config.learning_rate, final, config.warmup_updates)
         return planned * self.adaptation.lr_scale
 
     @property
     def entropy_coef(self) -> float:
         """Of the next update."""
-        config = self.config
-        planned = scheduled(
-            "linear", self.version, self.anneal_updates, config.entropy_coef, config.entropy_final
-        )
+        planned = self._scheduled("linear", self.config.entropy_coef, self.config.entropy_final)
         return planned * self.adaptation.entropy_scale
 
     @property
@@ -110,14 +107,17 @@ class Learner:
     @property
     def teacher_coef(self) -> float:
         """Of the next update."""
-        config = self.config
-        return scheduled(
-            "linear", self.version, self.anneal_updates, config.teacher_coef, config.teacher_final
-        )
+        return self._scheduled("linear", self.config.teacher_coef, self.config.teacher_final)
+
+    def _scheduled(self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0) -> float:
+        config, step = self.config, self.per_update
+        total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
+        return scheduled(name, self.decisions, total, start, final, step=step, warmup=step * warmup_updates)
 
     def update(self, rollout: Rollout) -> dict[str, float]:
-        """Learn from a rollout; the numbers given back are means over the update's gradient steps."""
+        """Learn from a rollout; the numbers returned are means over the update's gradient steps."""
         started = time.perf_counter()
+        self.per_update = rollout.num_decisions
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
         self.step.set_rates(learning_rate, entropy_coef, self.teacher_coef)
         policy_lag = self.version - rollout.version.double().mean().item()
@@ -128,24 +128,24 @@ class Learner:
         with phase("learning"):
             sums, steps, epochs = self._learn(samples)
         with phase("replay"):
-            loss_per = self._learn_from_replay(samples)
+            replayed = self._learn_from_replay(samples)
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
         self.decisions += rollout.num_decisions
         self._snapshot = take_snapshot(self.policy, self.version)
-        means = dict(zip(STATISTICS, (sums / steps).tolist(), strict=True))
-        return {
-            **means,
-            "loss_per": float(loss_per),
+        numbers = {
+            **dict(zip(STATISTICS, (sums / steps).tolist(), strict=True)),
+            **replayed,
             "learning_rate": learning_rate,
             "entropy_coef": entropy_coef,
             "explained_variance": variance,
             "policy_lag": policy_lag,
             "epochs": float(epochs),
             "reward_scale": self.reward_scale.std().item() if self.reward_scale else 1.0,
-            **(self.replay.stats() if self.replay is not None else {}),
             "learn_time": time.perf_counter() - started,
         }
+        self.interval.add(numbers)
+        return numbers
 
     @torch.no_grad()
     def _prepare(self, rollout: Rollout, lagging: bool) -> Samples:
@@ -154,11 +154,14 @@ class Learner:
         if self.reward_scale is not None:
             rewards = self.reward_scale(rewards, rollout.ends)
         logp, values, bootstrap = rollout.logp, rollout.values, rollout.bootstrap
-        corrects_lag = lagging and self.recipe.targets == "vtrace"
-        if corrects_lag:
+        truncation_value = rollout.truncation_value
+        if lagging and self.recipe.targets == "vtrace":
             logp, values, bootstrap = self._evaluate(rollout)
+            truncation_value = self._truncation_values(rollout)
+        if not self.config.bootstrap_stalls:
+            truncation_value = truncation_value.masked_fill(rollout.stalled, 0.0)
         trajectory = Trajectory(
-            rewards, values, rollout.terminated, rollout.truncated, rollout.truncation_value, bootstrap
+            rewards, values, rollout.terminated, rollout.truncated, truncation_value, bootstrap
         )
         returns, advantages = self._targets(trajectory, logp - rollout.logp)
         if self.popart is not None:
@@ -183,7 +186,7 @@ class Learner:
                 return nstep(trajectory, self.gamma, config.nstep or trajectory.rewards.shape[0])
 
     def _evaluate(self, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
-        """Log-probabilities, values and bootstrap of a rollout under the weights of now."""
+        """Log-probabilities, values and bootstrap of a rollout under the current weights."""
         logits, values = [], []
         steps, envs = rollout.steps + 1, torch.arange(rollout.num_envs, device=self.device)
         for part in envs.split(max(1, EVALUATION_SIZE // steps)):  # type: ignore[no-untyped-call]
@@ -198,6 +201,17 @@ class Learner:
         logp, _ = action_logp(torch.cat(logits, dim=1), rollout.actions)
         all_values = torch.cat(values, dim=1)
         return logp, all_values[:-1], all_values[-1]
+
+    def _truncation_values(self, rollout: Rollout) -> Tensor:
+        """`truncation_value` under the current weights; memories are those of the weights that acted."""
+        values = rollout.truncation_value.clone()
+        if rollout.finals:
+            steps, envs, obs, states = zip(*rollout.finals, strict=True)
+            at = torch.cat(steps), torch.cat(envs)
+            memory = tuple(torch.cat(parts) for parts in zip(*states, strict=True))
+            starts = torch.zeros(len(at[0]), dtype=torch.bool, device=self.device)
+            _, values[at], _ = self.policy.act(torch.cat(obs), memory, starts, stage=rollout.stage[at])
+        return values
 
     def _learn(self, samples: Samples) -> tuple[Tensor, int, int]:
         """All passes over the samples: summed statistics, gradient steps and passes made."""
@@ -245,11 +259,11 @@ class Learner:
             samples.decisions(index, out=graphed.batch)
         graphed()
 
-    def _learn_from_replay(self, samples: Samples) -> Tensor | float:
-        """Store every update; on every `per_sample_interval`th, learn from what was stored."""
+    def _learn_from_replay(self, samples: Samples) -> dict[str, float]:
+        """Store every update; on every `per_sample_interval`th, learn from what was stored. Returns its numbers."""
         config = self.replay_config
         if not config.per:
-            return 0.0
+            return {}
         if self.replay is None:
             self.replay = self._build_replay(samples.rollout)
             if self._saved_replay is not None:
@@ -260,15 +274,15 @@ class Learner:
         replay.push(samples.rollout, returns, returns - values)
         replay.anneal(self.version)
         interval = config.per_sample_interval
-        mean_loss: Tensor | float = 0.0
+        losses = []
         if (self.version + 1) % interval == 0:
             for replayed in replay.sample():
                 loss, errors = self.step.replay(replayed.batch, config, self.advantage_std)
                 replay.update_priorities(replayed, errors)
-                mean_loss = mean_loss + loss / config.per_batches
+                losses.append(loss)
         if (self.version + 2) % interval == 0:
             replay.prefetch()
-        return mean_loss
+        return {**replay.stats(), **({"loss_per": float(sum(losses)) / len(losses)} if losses else {})}
 
     def _build_replay(self, example: Rollout) -> PrioritisedReplay:
         return PrioritisedReplay(
@@ -298,12 +312,13 @@ class Learner:
             "reward_scale": self.reward_scale.state_dict() if self.reward_scale else None,
             "popart": self.popart.state_dict() if self.popart else None,
             "adaptation": self.adaptation.state_dict(),
+            "interval": self.interval.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.version = state["version"]
-        # Checkpoints from before the discount could rise hold no count; those runs have a fixed discount.
-        self.decisions = state.get("decisions", 0)
+        # Older checkpoints hold no count: as many as there would be with today's rollouts.
+        self.decisions = state.get("decisions", self.version * self.per_update)
         self.policy.load_state_dict(state["policy"])
         self.step.load_optimizer(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])
@@ -313,6 +328,8 @@ class Learner:
         if self.popart and state["popart"]:
             self.popart.load_state_dict(state["popart"])
         self.adaptation.load_state_dict(state["adaptation"])
+        if "interval" in state:
+            self.interval.load_state_dict(state["interval"])
         # The replay's memory is made when the first rollout shows its shape; what was saved waits until then.
         self._saved_replay = state["replay"]
         self.replay = None

@@ -66,14 +66,8 @@ def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
     return 1 - (returns - values).var() / returns.var().clamp(min=1e-8)
 
 
-def normalise_advantages(
-    advantages: Tensor, mask: Tensor | None = None, stage: Tensor | None = None, num_stages: int = 1
-) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1, over everything or (with `stage`) within each stage.
-
-    Steps outside `mask` neither count nor keep a value: they come back as 0.
-    """
-    weight = torch.ones_like(advantages) if mask is None else mask.to(advantages.dtype)
+def normalise_advantages(advantages: Tensor, stage: Tensor | None = None, num_stages: int = 1) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1, over everything or (with `stage`) within each stage."""
     group = torch.zeros_like(advantages, dtype=torch.int64) if stage is None else stage
     flat_group = group.flatten()
 
@@ -81,9 +75,9 @@ def normalise_advantages(
         sums = torch.zeros(num_stages, dtype=advantages.dtype, device=advantages.device)
         return sums.index_add_(0, flat_group, x.flatten())
 
-    count = total(weight).clamp_(min=1.0)
-    mean = total(advantages * weight) / count
-    centred = (advantages - mean[group]) * weight
+    count = total(torch.ones_like(advantages)).clamp_(min=1.0)
+    mean = total(advantages) / count
+    centred = advantages - mean[group]
     std = (total(centred.square()) / count).sqrt()
     # A stage with a single step (or none) has no spread to divide by.
     std = torch.where(std > 1e-8, std, 1.0)

@@ -105,30 +105,6 @@ class NativePolicy(Policy):
         logits, values = self.evaluate(obs)
         return logits, self.in_returns(values, stage), state
 
-    def sample(
-        self,
-        frames: Tensor,
-        index: Tensor | None = None,
-        *,
-        seed: int,
-        step: int,
-        stage: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions [B], their log-probabilities and values; pictures are given as for `evaluate`.
-
-        What is drawn depends on the probabilities, on (seed, step) and on the place in the batch only.
-        """
-        rows = _rows(index)
-        n = len(frames if rows is None else rows)
-        actions = torch.empty(n, dtype=torch.int64)
-        logp, values = torch.empty(n), torch.empty(n, self.num_value_heads)
-        self.sync()
-        pictures = frames.contiguous().numpy()
-        self.net.act(
-            pictures, actions.numpy(), logp.numpy(), values.numpy(), seed=seed, step=step, indices=rows
-        )
-        return actions, logp, self.in_returns(values, stage)
-
     def evaluate(self, frames: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] and all value heads [B, V], these in the units of the linear layer.
 
@@ -186,14 +162,16 @@ class NativeLearner(Learner):
         *,
         adaptive: AdaptiveConfig | None = None,
         total_updates: int = 0,
+        decisions_per_update: int = 1,
         device: torch.device | str = "cpu",
         seed: int = 0,
     ) -> None:
         if torch.device(device).type != "cpu":
             raise ConfigError(f"The native learner runs on the CPU, not on {device}.")
         super().__init__(
-            policy, config, adaptive=adaptive, total_updates=total_updates, device=device, seed=seed
-        )
+            policy, config, adaptive=adaptive, total_updates=total_updates,
+            decisions_per_update=decisions_per_update, device=device, seed=seed,
+        )  # fmt: skip
         self._share_moments()
 
     def state_dict(self) -> dict[str, Any]:

@@ -34,7 +34,10 @@ class RewardScale:
         return torch.where(std > 1e-8, std, 1.0)
 
     def _running_returns(self, rewards: Tensor, ends: Tensor) -> Tensor:
-        running = torch.zeros_like(rewards[0]) if self.carried is None else self.carried
+        running = self.carried
+        if running is None or running.shape != rewards[0].shape:
+            # The first rollout, or a run that resumed with another number of environments.
+            running = torch.zeros_like(rewards[0])
         decay = self.gamma * (~ends).to(rewards.dtype)
         sums = torch.empty_like(rewards)
         for t in range(rewards.shape[0]):

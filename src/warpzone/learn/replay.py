@@ -16,7 +16,6 @@ from torch import Tensor
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree
-from warpzone.learn.priorities import kl_to_exact as sampler_kl
 from warpzone.learn.random_state import restore_stream
 from warpzone.learn.rollout import Rollout
 
@@ -70,7 +69,7 @@ class ReplayConfig:
 
 
 class Replayed(NamedTuple):
-    """A batch drawn from the replay, and what is needed to write its new priorities back."""
+    """A batch sampled from the replay, and what is needed to write its new priorities back."""
 
     batch: Batch
     items: Tensor
@@ -78,11 +77,20 @@ class Replayed(NamedTuple):
     """Which push each item came from: one that has been overwritten since is left alone."""
 
 
-class PrioritisedReplay:
-    """A ring of rollouts. Each picture of a rollout is stored once, with the `stack - 1` before the first.
+class Drawn(NamedTuple):
+    """The batches of one update."""
 
-    The smallest thing drawn is an item: a decision, or with `recurrent` one environment's whole rollout with
-    the memory it began with. All sizes reported are in decisions.
+    batches: list[Replayed]
+    unique: Tensor
+    """Share of distinct items."""
+    took_ms: float
+
+
+class PrioritisedReplay:
+    """A ring of rollouts. Each frame of a rollout is stored once, with the `stack - 1` before the first.
+
+    What is sampled is an item: a decision, or with `recurrent` one environment's whole rollout with the memory
+    it began with. All sizes reported are in decisions.
     """
 
     def __init__(
@@ -113,11 +121,11 @@ class PrioritisedReplay:
         self.pushes = 0
         self.draws = 0
         self.beta = config.per_beta
-        self.sample_time_ms = 0.0
+        self.sample_time_ms: float | None = None
         self.last_unique = torch.zeros((), device=self.home)
         self.sum_unique = torch.zeros((), device=self.home)
         self._executor = ThreadPoolExecutor(1, "replay") if config.per_prefetch else None
-        self._prefetched: Future[list[Replayed]] | None = None
+        self._prefetched: Future[Drawn] | None = None
         self._before_prefetch: Tensor | None = None
 
     @property
@@ -126,6 +134,7 @@ class PrioritisedReplay:
 
     def push(self, rollout: Rollout, returns: Tensor, errors: Tensor) -> None:
         """Keep a rollout with its value targets; `errors` [T, N] become its first priorities."""
+        # A batch being prefetched may be read from the slot that is overwritten now.
         self._await_prefetch()
         slot = self.pushes % self.slots
         for name, source in _columns(rollout, returns, self.stack).items():
@@ -139,18 +148,16 @@ class PrioritisedReplay:
         self.pushes += 1
 
     def sample(self) -> list[Replayed]:
-        """`per_batches` batches on the learner's device; the ones prefetched, if there are any."""
-        started = time.perf_counter()
-        if self._prefetched is not None:
-            drawn = self._prefetched.result()
-            self._prefetched = None
-        else:
-            drawn = self._draw()
-        self.sample_time_ms = 1000 * (time.perf_counter() - started)
-        return drawn
+        """`per_batches` batches on the learner's device; the prefetched ones, if there are any."""
+        drawn = self._draw() if self._prefetched is None else self._prefetched.result()
+        self._prefetched = None
+        self.last_unique, self.sample_time_ms = drawn.unique, drawn.took_ms
+        self.sum_unique = self.sum_unique + drawn.unique
+        self.draws += 1
+        return drawn.batches
 
     def prefetch(self) -> None:
-        """Start to draw what the next `sample` will give; the next `push` waits for it."""
+        """Begin, in a thread, to sample what the next `sample` returns. Until then only `push` waits for it."""
         if self._executor is not None and self._prefetched is None:
             self._before_prefetch = self.generator.get_state()
             self._prefetched = self._executor.submit(self._draw)
@@ -163,17 +170,12 @@ class PrioritisedReplay:
         self.priorities.set(index, torch.where(current, weight, self.priorities.leaves[index]))
 
     def anneal(self, update: int) -> None:
-        """Move the importance weights' exponent to where it should be at `update`."""
+        """Set beta, the exponent of the importance weights, for `update`."""
         fraction = min(1.0, update / self.config.per_beta_updates)
         self.beta = self.config.per_beta + fraction * (self.config.per_beta_final - self.config.per_beta)
 
-    def kl_to_exact(self, n_samples: int) -> float:
-        """Divergence of the sampler from the exact distribution over what is stored."""
-        return sampler_kl(self.priorities, n_samples, self.generator)
-
     def stats(self) -> dict[str, float]:
-        """Numbers for the metrics, by their names there."""
-        self._await_prefetch()
+        """Numbers for the metrics, by their names there; the time only after a `sample`."""
         leaves = self.priorities.leaves[: min(self.pushes, self.slots) * self.items_per_slot].double()
         priorities = leaves ** (1 / self.config.per_alpha) if self.config.per_alpha else leaves
         # Quantiles of a hundred thousand evenly spaced items are exact enough and never slow.
@@ -182,16 +184,19 @@ class PrioritisedReplay:
         for name, quantile in QUANTILES.items():
             value = priorities.mean() if quantile is None else priorities.quantile(quantile)
             found[f"replay_priority_{name}"] = float(value) if len(priorities) else 0.0
-        return {
+        stats = {
             "replay_size": float(self.size),
             "replay_capacity": float(self.capacity),
             "replay_fill_rate": self.size / self.capacity,
             "replay_last_unique_ratio": float(self.last_unique),
             "replay_avg_unique_ratio": float(self.sum_unique) / max(1, self.draws),
             "replay_push_total": float(self.pushes * self.steps * self.num_envs),
-            "replay_sample_time_ms": self.sample_time_ms,
             **found,
         }
+        if self.sample_time_ms is not None:
+            stats["replay_sample_time_ms"] = self.sample_time_ms
+            self.sample_time_ms = None
+        return stats
 
     def close(self) -> None:
         if self._executor is not None:
@@ -203,20 +208,20 @@ class PrioritisedReplay:
         size = size.mean(0) if self.recurrent else size
         return (size.flatten() + SMALLEST_PRIORITY) ** self.config.per_alpha
 
-    def _draw(self) -> list[Replayed]:
+    def _draw(self) -> Drawn:
+        started = time.perf_counter()
         config = self.config
         per_batch = max(1, config.per_batch_size // self.steps) if self.recurrent else config.per_batch_size
         index, probability = self.priorities.draw(per_batch * config.per_batches, self.generator)
         ordered = index.sort().values
-        self.last_unique = ((ordered[1:] != ordered[:-1]).sum() + 1) / len(ordered)
-        self.sum_unique += self.last_unique
-        self.draws += 1
+        unique = ((ordered[1:] != ordered[:-1]).sum() + 1) / len(ordered)
         items = min(self.pushes, self.slots) * self.items_per_slot
         weight = (items * probability).pow(-self.beta).float()
         weight = weight / weight.max()
-        # Neighbouring draws come from neighbouring priorities; each batch gets some of all.
+        # Items are sampled in order of their place; each batch gets some of everywhere.
         picks = [slice(i, None, config.per_batches) for i in range(config.per_batches)]
-        return [self._gather(index[pick], weight[pick]) for pick in picks]
+        batches = [self._gather(index[pick], weight[pick]) for pick in picks]
+        return Drawn(batches, unique, 1000 * (time.perf_counter() - started))
 
     def _gather(self, index: Tensor, weight: Tensor) -> Replayed:
         slot = index // self.items_per_slot
@@ -254,7 +259,6 @@ class PrioritisedReplay:
             self._prefetched.result()
 
     def state_dict(self) -> dict[str, Any]:
-        self._await_prefetch()
         prefetched = self._prefetched is not None
         return {
             "kept": self.kept,
@@ -263,8 +267,8 @@ class PrioritisedReplay:
             "generator": self._before_prefetch if prefetched else self.generator.get_state(),
             "prefetched": prefetched,
             "pushes": self.pushes,
-            "draws": self.draws - prefetched,
-            "sum_unique": self.sum_unique - self.last_unique * prefetched,
+            "draws": self.draws,
+            "sum_unique": self.sum_unique,
             "beta": self.beta,
         }
 
@@ -272,7 +276,7 @@ class PrioritisedReplay:
         if len(state["stored_at"]) != self.slots:
             raise CheckpointError(
                 f"The saved replay holds {len(state['stored_at'])} rollouts and this one {self.slots}; set "
-                "per_capacity to what it was, or go on without the replay."
+                "per_capacity to what it was, or resume without the replay."
             )
         self._await_prefetch()
         self._prefetched = None

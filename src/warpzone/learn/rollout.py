@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from warpzone.model.memory import State
+
+
+class Final(NamedTuple):
+    """Last observations of k episodes that were truncated at the same step."""
+
+    steps: Tensor
+    """int64 [k]."""
+    envs: Tensor
+    """int64 [k]: columns of the rollout."""
+    obs: Tensor
+    """uint8 [k, stack * C, H, W]."""
+    state: State
+    """The memory before each."""
 
 
 @dataclass
@@ -39,12 +52,16 @@ class Rollout:
     """bool: the episode was cut at this step; `truncation_value` is what was still to come."""
     truncation_value: Tensor
     """Value of the observation a truncated episode was cut at, else 0."""
+    stalled: Tensor
+    """bool: this truncation was a stall, which the agent caused by standing still."""
     version: Tensor
     """int64: how many updates the weights had seen that chose each action."""
     bootstrap: Tensor
     """[N]: value of the observation after the last step."""
     state0: State
     """The memory before step 0; batch dimension first."""
+    finals: list[Final] = field(default_factory=list)
+    """The observations at which episodes were truncated."""
 
     @property
     def steps(self) -> int:
@@ -113,14 +130,6 @@ class Rollout:
         time = torch.arange(steps or self.steps, device=self.device)
         return self.stacks(time[:, None].expand(-1, len(envs)), envs[None, :].expand(len(time), -1))
 
-    def state_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @staticmethod
-    def from_state_dict(state: dict[str, Any], device: torch.device | str = "cpu") -> Rollout:
-        tensors = {name: value.to(device) for name, value in state.items() if name != "state0"}
-        return Rollout(**tensors, state0=tuple(part.to(device) for part in state["state0"]))
-
 
 def allocate_rollout(
     steps: int,
@@ -147,6 +156,7 @@ def allocate_rollout(
         terminated=empty(*grid, dtype=torch.bool),
         truncated=empty(*grid, dtype=torch.bool),
         truncation_value=empty(*grid),
+        stalled=empty(*grid, dtype=torch.bool),
         version=empty(*grid, dtype=torch.int64),
         bootstrap=empty(num_envs),
         state0=tuple(part.to(device, copy=True) for part in state0),

@@ -1,4 +1,4 @@
-"""Learning rate and entropy over a run: planned ones counted in updates, and ones that follow progress."""
+"""Schedules of learning rate and entropy: planned over the decisions of a run, and adapted to its progress."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ ScheduleName = Literal["constant", "linear", "cosine"]
 
 
 def scheduled(
-    name: ScheduleName, update: int, updates: int, start: float, final: float, warmup_updates: int = 0
+    name: ScheduleName, done: int, total: int, start: float, final: float, *, step: int = 1, warmup: int = 0
 ) -> float:
-    """The value at `update` (0 is the first) of a schedule that is at `final` from update `updates` - 1 on.
+    """The value of a schedule after `done` of `total` decisions; one update is `step` of them.
 
-    The warm-up rises linearly and reaches `start` after `warmup_updates` updates. A schedule of unknown
-    length (`updates` 0) stays at `start`.
+    The last update, at `total - step`, has the value `final`. The warm-up rises linearly and reaches `start`
+    after `warmup` decisions. A schedule of unknown length (`total` 0) stays at `start`.
     """
-    if update < warmup_updates:
-        return start * (update + 1) / warmup_updates
-    if name == "constant" or updates <= 0:
+    if done < warmup:
+        return start * (done + step) / warmup
+    if name == "constant" or total <= 0:
         return start
-    span = max(1, updates - 1 - warmup_updates)
-    fraction = min(1.0, (update - warmup_updates) / span)
+    span = max(1, total - step - warmup)
+    fraction = min(1.0, (done - warmup) / span)
     if name == "cosine":
         fraction = 0.5 * (1 - math.cos(math.pi * fraction))
     return start + (final - start) * fraction

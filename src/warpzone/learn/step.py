@@ -86,7 +86,8 @@ class GradientStep:
     def replay(self, batch: Batch, config: ReplayConfig, advantage_std: Tensor) -> tuple[Tensor, Tensor]:
         """One step on replayed samples: the loss, and each sample's error in value.
 
-        Actions that older weights chose count by the truncated ratio of V-trace, never more than 1.
+        Actions of older weights count by the truncated importance ratio of V-trace, never more than 1. The first
+        steps of a sequence whose stored memory is of older weights are burn-in: they have no loss.
         """
         old_logp, _, returns, _ = batch.floats
         actions, stage = batch.integers
@@ -100,6 +101,8 @@ class GradientStep:
         scale = self.policy.value.scale(stage) if self.config.normalise_values else None
         critic_loss = value_loss(values, returns, values, scale=scale)
         per_sample = config.per_policy_coef * policy_loss + config.per_value_coef * critic_loss
+        if batch.starts is not None:
+            per_sample = per_sample * after_burn_in(batch.starts)
         loss = (batch.weight * per_sample).mean()
         self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         self.apply_gradients()
@@ -175,6 +178,12 @@ class GraphedStep:
         with torch.cuda.stream(self.stream):
             self.step([self.batch])
         torch.cuda.current_stream().wait_stream(self.stream)
+
+
+def after_burn_in(starts: Tensor) -> Tensor:
+    """1 for steps [T, B] after the first quarter or after the start of an episode, where memory is fresh, else 0."""
+    steps = torch.arange(len(starts), device=starts.device).unsqueeze(1)
+    return ((steps >= len(starts) // 4) | (starts.cumsum(0) > 0)).float()
 
 
 def evaluate(policy: Policy, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -142,6 +142,7 @@ def build_components(
     shared: Any = {
         "adaptive": config.adaptive,
         "total_updates": config.planned_updates(),
+        "decisions_per_update": config.collect.num_envs * config.collect.rollout_steps,
         "device": device,
         "seed": seed,
     }

@@ -194,6 +194,11 @@ class TrainConfig:
                 raise ConfigError(reason)
         if self.collect.overlap_collect and self.run.deterministic:
             raise ConfigError("--overlap-collect depends on timing: leave it or --deterministic out.")
+        if self.collect.overlap_collect and self.learn.recipe().targets != "vtrace":
+            raise ConfigError(
+                "--overlap-collect learns from actions of older weights, which only V-trace corrects: use --algo "
+                "appo, --algo impala or --targets vtrace with it, or leave it out."
+            )
         if self.trail.trails and self.backend.backend != "native":
             raise ConfigError("--trails needs snapshots, which only the native backend has.")
         forward = self.script.forward_action_id
@@ -216,7 +221,13 @@ class TrainConfig:
             "observation_shape": list(self.view.shape),
             "num_actions": self.view.num_actions,
             "value_heads": self.value_heads(),
+            "value_stages": self.stage.names() if self.value_heads() > 1 else [],
         }
+
+    def in_decisions(self) -> TrainConfig:
+        """The same settings with the annealing counted in decisions."""
+        per_update = self.collect.num_envs * self.collect.rollout_steps
+        return dataclasses.replace(self, learn=self.learn.in_decisions(per_update))
 
     def value_heads(self) -> int:
         return len(self.stage.names()) if self.learn.normalise_values else 1
@@ -251,7 +262,7 @@ CPU = TrainConfig(
         gamma=0.97,
         learning_rate=1e-3,
         lr_final_fraction=0.1,
-        anneal_updates=600,
+        anneal_steps=1_228_800,
         minibatch_size=256,
         epochs=4,
         gae_lambda=0.95,
@@ -279,7 +290,7 @@ GPU = TrainConfig(
         algo="appo",
         learning_rate=1e-3,
         lr_final_fraction=0.1,
-        anneal_updates=200,
+        anneal_steps=6_553_600,
         minibatch_size=4096,
         epochs=4,
         gae_lambda=0.95,

@@ -34,10 +34,9 @@ class LogMetrics:
         self._session = session
         self._clock = _Clock(session.progress)
 
-    def observe(self, collecting_s: float, learned: dict[str, float]) -> None:
-        """Take in one update."""
-        self._learned = learned
-        self._clock.lap(collecting_s, learned["learn_time"])
+    def observe(self, collecting_s: float, learning_s: float) -> None:
+        """Take in the times of one update; the learner keeps its own numbers."""
+        self._clock.lap(collecting_s, learning_s)
 
     def due(self) -> bool:
         return self._session.progress.update % self._session.config.run.log_interval == 0
@@ -46,7 +45,8 @@ class LogMetrics:
         session, config, progress = self._session, self._session.config, self._session.progress
         run = session.run
         record = {
-            **self._learned, **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
+            **session.components.learner.interval.read(),
+            **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
             **self._clock.read(), "update": progress.update, "global_step": progress.global_step,
             "stage_share": session.curriculum.shares(), **session.reverse.metrics(),
             "model_compiled": config.learn.compile and session.plan.device.type == "cuda",

@@ -74,7 +74,7 @@ def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[H
             continue
         progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
         learner.observe_progress(run.episodes.mean_return())
-        log.observe(collector.rollout_time, learned)
+        log.observe(collector.rollout_time, learned["learn_time"])
         if run.profiler is not None:
             run.profiler.step()
         for hook in hooks:

@@ -1,4 +1,4 @@
-"""When the memory of the device does not hold a configuration: step it down, saying so (AUTO_MEM=1)."""
+"""Make a configuration that does not fit into memory smaller, step by step (AUTO_MEM=1)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from warpzone.run.loop import Outcome, train
 
 SMALLEST_ROLLOUT = 8
 SMALLEST_ENVS = 8
+SMALLEST_SLICE = 64
+
+
+def _more_slices(c: TrainConfig) -> TrainConfig | None:
+    learn = replace(c.learn, grad_accum=2 * c.learn.grad_accum)
+    recurrent = c.model.recurrent_type != "none"
+    size = c.learn.decisions_per_minibatch(c.collect.num_envs, c.collect.rollout_steps, recurrent)
+    return replace(c, learn=learn) if size // learn.grad_accum >= SMALLEST_SLICE else None
 
 
 def _half_rollout(c: TrainConfig) -> TrainConfig | None:
@@ -32,20 +40,16 @@ def _half_replay(c: TrainConfig) -> TrainConfig | None:
     return replace(c, replay=smaller) if c.replay.per and smaller.per_capacity >= 1024 else None
 
 
-def _no_accumulation(c: TrainConfig) -> TrainConfig | None:
-    return replace(c, learn=replace(c.learn, grad_accum=1)) if c.learn.grad_accum > 1 else None
-
-
 def _half_minibatch(c: TrainConfig) -> TrainConfig | None:
     size = c.learn.minibatch_size // 2
-    return replace(c, learn=replace(c.learn, minibatch_size=size)) if size >= 64 else None
+    return replace(c, learn=replace(c.learn, minibatch_size=size)) if size >= SMALLEST_SLICE else None
 
 
 LADDER: tuple[tuple[str, Callable[[TrainConfig], TrainConfig | None]], ...] = (
+    ("twice the slices of each minibatch", _more_slices),
     ("half the rollout", _half_rollout),
     ("half the environments", _half_envs),
     ("half the replay", _half_replay),
-    ("no gradient accumulation", _no_accumulation),
     ("half the minibatch", _half_minibatch),
 )
 
@@ -89,7 +93,8 @@ def train_within_memory(
             name, config, rung = smaller
             display.say(
                 f"[train][warn] out of memory: {name} "
-                f"(num_envs={config.collect.num_envs}, rollout_steps={config.collect.rollout_steps})"
+                f"(num_envs={config.collect.num_envs}, rollout_steps={config.collect.rollout_steps}, "
+                f"grad_accum={config.learn.grad_accum})"
             )
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()

@@ -47,8 +47,12 @@ class RunState:
 
     def restore_learned(self, saved: Mapping[str, Any]) -> None:
         """Load what was learned and counted. Parts that an older version did not save keep their start values."""
+        # Older checkpoints count the decisions in `progress` only.
+        learner = {"decisions": saved["progress"]["global_step"], **saved["learner"]}
         for key, part in self.learned.items():
-            if key in saved:
+            if key == "learner":
+                part.load_state_dict(learner)
+            elif key in saved:
                 part.load_state_dict(saved[key])
 
     def restore_play(self, saved: Mapping[str, Any], say: Say) -> None:
