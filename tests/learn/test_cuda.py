@@ -52,9 +52,10 @@ def test_a_recorded_step_equals_a_plain_one(taught: bool) -> None:
 
 def test_a_recorded_step_in_bfloat16_equals_a_plain_one() -> None:
     recorded, plain = trained_weights(True, amp=True), trained_weights(False, amp=True)
-    torch.testing.assert_close(recorded, plain, atol=2e-3, rtol=1e-2)
-    exact = trained_weights(True)
-    assert not torch.equal(recorded, exact), "bfloat16 was not used"
+    start = torch.cat([p.detach().flatten() for p in make_policy().parameters()])
+    # Rounding differs between kernels, and Adam makes whole steps of the smallest gradients.
+    assert (recorded - plain).norm() < 0.2 * (plain - start).norm()
+    assert not torch.equal(recorded, trained_weights(True)), "bfloat16 was not used"
 
 
 @pytest.mark.parametrize("dtype", [None, torch.bfloat16])
