@@ -17,6 +17,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 void bind_net(nb::module_& m);
+void bind_compat(nb::module_& m);
 
 namespace {
 
@@ -351,4 +352,5 @@ NB_MODULE(_native, m) {
     }
     m.attr("PALETTE") = palette;
     bind_net(m);
+    bind_compat(m);
 }

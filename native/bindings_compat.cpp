@@ -1,0 +1,186 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "compat/mario.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using namespace wz;
+using namespace wz::compat;
+
+template <class T>
+using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<nb::numpy, u8>;
+
+/// A single environment's console, with the screen in nes-py's own layout.
+struct Emulator {
+    std::vector<u8> pixels = std::vector<u8>(Screen{}.size());
+    Player player;
+
+    Emulator(const nb::bytes& rom, bool has_wram)
+        : player(Cartridge::parse({reinterpret_cast<const u8*>(rom.c_str()), rom.size()}), has_wram,
+                 Screen{pixels.data(), false}) {}
+};
+
+constexpr std::size_t kStateSize = sizeof(State) + 2 * sizeof(Pad) + sizeof(Last);
+
+nb::bytes save(const Emulator& e) {
+    std::vector<u8> out(kStateSize + e.pixels.size());
+    u8* at = out.data();
+    auto put = [&at](const void* from, std::size_t n) {
+        std::memcpy(at, from, n);
+        at += n;
+    };
+    const Console& k = const_cast<Emulator&>(e).player.console();
+    put(&k.state, sizeof k.state);
+    put(k.pads, sizeof k.pads);
+    put(&e.player.last, sizeof e.player.last);
+    put(e.pixels.data(), e.pixels.size());
+    return nb::bytes(out.data(), out.size());
+}
+
+void load(Emulator& e, const nb::bytes& blob) {
+    if (blob.size() != kStateSize + e.pixels.size())
+        throw nb::value_error("This is not a saved state of an emulator.");
+    const u8* at = reinterpret_cast<const u8*>(blob.c_str());
+    auto take = [&at](void* to, std::size_t n) {
+        std::memcpy(to, at, n);
+        at += n;
+    };
+    Console& k = e.player.console();
+    take(&k.state, sizeof k.state);
+    take(k.pads, sizeof k.pads);
+    take(&e.player.last, sizeof e.player.last);
+    take(e.pixels.data(), e.pixels.size());
+}
+
+Target target_of(const std::tuple<int, int, int>& t) {
+    return {std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+}
+
+}  // namespace
+
+void bind_compat(nb::module_& m) {
+    nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+        try {
+            std::rethrow_exception(p);
+        } catch (const StuckError& e) {
+            PyErr_SetString(PyExc_RuntimeError, e.what());
+        }
+    });
+
+    nb::class_<Emulator>(m, "CompatEmulator")
+        .def(nb::init<const nb::bytes&, bool>(), "rom"_a, "has_wram"_a)
+        .def_prop_ro("screen",
+                     [](nb::object self) {
+                         return Bytes(nb::cast<Emulator&>(self).pixels.data(), {kHeight, kWidth, 4}, self);
+                     })
+        .def_prop_ro("ram",
+                     [](nb::object self) {
+                         return Bytes(nb::cast<Emulator&>(self).player.console().state.ram, {0x800}, self);
+                     })
+        .def("controller",
+             [](nb::object self, int port) {
+                 if (port < 0 || port > 1) throw nb::value_error("A controller port is 0 or 1.");
+                 return Bytes(&nb::cast<Emulator&>(self).player.console().pads[port].buttons, {1}, self);
+             })
+        .def("reset", [](Emulator& e) { e.player.reset(); })
+        .def("step",
+             [](Emulator& e) {
+                 nb::gil_scoped_release release;
+                 e.player.frame();
+             })
+        .def("backup", [](Emulator& e) { e.player.backup(); })
+        .def("restore", [](Emulator& e) { e.player.restore(); })
+        .def("save", &save)
+        .def("load", &load)
+        .def_prop_rw(
+            "skip_idle_loops", [](Emulator& e) { return e.player.console().skip_idle_loops; },
+            [](Emulator& e, bool on) { e.player.console().skip_idle_loops = on; })
+        .def_prop_rw(
+            "time_last", [](const Emulator& e) { return e.player.last.time; },
+            [](Emulator& e, i64 v) { e.player.last.time = v; })
+        .def_prop_rw(
+            "x_last", [](const Emulator& e) { return e.player.last.x; },
+            [](Emulator& e, i64 v) { e.player.last.x = v; })
+        .def("skip_start_screen",
+             [](Emulator& e, const std::tuple<int, int, int>& target) {
+                 nb::gil_scoped_release release;
+                 e.player.skip_start_screen(target_of(target));
+             })
+        .def("mark", [](Emulator& e) { e.player.mark(); })
+        .def(
+            "play",
+            [](Emulator& e, bool single) {
+                Outcome out;
+                {
+                    nb::gil_scoped_release release;
+                    out = e.player.play(single);
+                }
+                static const char* const keys[kFields] = {"coins",  "flag_get", "life",  "score", "stage",
+                                                          "status", "time",     "world", "x_pos", "y_pos"};
+                nb::dict info;
+                for (std::size_t f = 0; f < kFields; ++f) {
+                    if (f == kFlagGet)
+                        info[keys[f]] = nb::bool_(out.info[f] != 0);
+                    else if (f == kStatus)
+                        info[keys[f]] = out.info[f] == 0 ? "small" : out.info[f] == 1 ? "tall" : "fireball";
+                    else
+                        info[keys[f]] = out.info[f];
+                }
+                return nb::make_tuple(out.reward, out.done, info);
+            },
+            "single"_a);
+
+    nb::class_<Players>(m, "CompatVector")
+        .def(
+            "__init__",
+            [](Players* self, const nb::bytes& rom, bool has_wram,
+               const std::vector<std::tuple<int, int, int>>& starts, int threads, Array<u8> observations,
+               Array<i64> info, Array<double> reward, Array<bool> done) {
+                const std::size_t n = reward.size();
+                if (n == 0 || starts.empty() || observations.size() != n * Screen{nullptr, true}.size() ||
+                    info.size() != n * kFields || done.size() != n || threads < 1)
+                    throw nb::value_error("A buffer has the wrong size for this vector.");
+                std::vector<Target> targets;
+                for (const auto& t : starts) targets.push_back(target_of(t));
+                auto cartridge = Cartridge::parse({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
+                nb::gil_scoped_release release;
+                new (self) Players(
+                    std::move(cartridge), has_wram, std::move(targets), static_cast<int>(n), threads,
+                    {observations.data(), info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
+            },
+            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "observations"_a, "info"_a,
+            "reward"_a, "done"_a, nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(),
+            nb::keep_alive<1, 9>())
+        .def("reset",
+             [](Players& p, Array<const bool> mask, Array<const i64> starts) {
+                 const auto n = static_cast<std::size_t>(p.environments());
+                 if (mask.size() != n || starts.size() != n)
+                     throw nb::value_error("Give one entry for each environment.");
+                 for (std::size_t i = 0; i < n; ++i)
+                     if (starts.data()[i] < 0 || starts.data()[i] >= p.starts())
+                         throw nb::value_error("There is no such start.");
+                 nb::gil_scoped_release release;
+                 p.reset(reinterpret_cast<const u8*>(mask.data()), starts.data());
+             })
+        .def("step",
+             [](Players& p, Array<const u8> buttons, Array<const bool> mask) {
+                 const auto n = static_cast<std::size_t>(p.environments());
+                 if (buttons.size() != n || mask.size() != n)
+                     throw nb::value_error("Give one entry for each environment.");
+                 nb::gil_scoped_release release;
+                 p.step(buttons.data(), reinterpret_cast<const u8*>(mask.data()));
+             })
+        .def("copy_ram", [](const Players& p, Array<u8> out) {
+            if (out.size() != static_cast<std::size_t>(p.environments()) * 0x800)
+                throw nb::value_error("A buffer has the wrong size for this vector.");
+            for (int i = 0; i < p.environments(); ++i)
+                std::memcpy(out.data() + i * 0x800, p.player(i).ram(), 0x800);
+        });
+}

@@ -1,0 +1,87 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "nes/cartridge.hpp"
+
+/// The console as nes-py 8 emulates it, mistakes included: a script written for that package sees the same
+/// bytes and pixels at the same step. docs/compat.md lists where it differs from the hardware.
+namespace wz::compat {
+
+inline constexpr int kWidth = 256, kHeight = 240;
+inline constexpr int kDots = 341;             ///< dots a line, counted from 1 as nes-py counts them
+inline constexpr i64 kCyclesPerStep = 29781;  ///< a step ends here, wherever the frame is by then
+
+/// The picture unit. It lies idle between register accesses and is brought up to a dot by `sync`.
+struct Ppu {
+    i64 done = 0;    ///< dots executed since the reset
+    i64 origin = 0;  ///< line L, dot c is executed as number `origin + L * kDots + c`; line 261 is pre-render
+    u16 v = 0, t = 0, increment = 1;
+    u8 fine_x = 0, first_write = 1, read_buffer = 0, oam_addr = 0;
+    u8 show_background = 1, show_sprites = 1, hide_left_background = 0, hide_left_sprites = 0;
+    u8 tall = 0, nmi = 0, background_table = 0, sprite_table = 0;
+    u8 even = 0, vblank = 0, hit = 0;
+    u8 listed = 0;    ///< sprites on the current line
+    u8 list[8] = {};  ///< they were chosen at the end of the line before, the last line's serve line 0 too
+    u8 palette[32] = {};
+    u8 oam[256] = {};
+    u8 vram[0x1000] = {};
+};
+
+/// What nes-py backs up and restores, but for the screen.
+struct State {
+    i64 clock = 0;  ///< cycle in which the next instruction runs, all of it at once
+    i64 end = 0;    ///< cycle in which the current step ends
+    u16 pc = 0;
+    u8 a = 0, x = 0, y = 0, s = 0;
+    u8 p = 0;  ///< in nes-py's order: N V 1 B D I Z C from bit 0 up
+    u8 ram[0x800] = {};
+    Ppu ppu;
+    u8 wram[0x2000] = {};
+};
+
+struct Pad {
+    u8 buttons = 0, bits = 0, strobe = 1;
+};
+
+/// Where pixels go: four bytes each (blue, green, red, 0), as nes-py keeps them, or three (red, green, blue).
+struct Screen {
+    u8* pixels = nullptr;
+    bool rgb = false;
+    std::size_t size() const { return std::size_t{kWidth} * kHeight * (rgb ? 3 : 4); }
+};
+
+struct Console {
+    std::shared_ptr<const Cartridge> cartridge;
+    bool has_wram = false;
+    State state;
+    Pad pads[2];
+    Screen screen;
+    bool skip_idle_loops = true;  ///< off in the tests that compare with it on
+};
+
+/// Whether nes-py would play this image here: throws RomError with the reason if not.
+void check_cartridge(const Cartridge& c);
+/// Like nes-py's reset: memory and screen keep what they hold.
+void reset(Console& k);
+/// One step with the buttons that the pads hold.
+void step(Console& k);
+
+namespace ppu {
+/// Executes every dot before `target` and draws.
+void sync(Console& k, i64 target);
+u8 read(Console& k, u16 addr);
+void write(Console& k, u16 addr, u8 value);
+void dma(Ppu& p, const u8* page);
+/// No read of the status before this dot has been executed sees another value than one now would.
+i64 status_changes(const Console& k);
+}  // namespace ppu
+
+namespace cpu {
+/// Runs instructions until `limit`.
+template <bool SkipIdle>
+void execute(Console& k, i64 limit);
+void interrupt(Console& k);
+}  // namespace cpu
+
+}  // namespace wz::compat

@@ -1,0 +1,110 @@
+#pragma once
+#include "compat/console.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace wz::compat {
+
+/// The 32 palette entries as colours, channel by channel. Other bits of a slot are ignored.
+struct Colours {
+    alignas(32) u8 red[32], green[32], blue[32];
+};
+
+/// Writes pixels [from, to) of a line of palette slots. Whole lines go the fast way.
+inline void emit(const Screen& screen, int y, int from, int to, const u8* slots, const Colours& c) {
+    int x = from;
+    if (screen.rgb) {
+        u8* out = screen.pixels +
+                  (std::size_t{kWidth} * static_cast<std::size_t>(y) + static_cast<std::size_t>(from)) * 3;
+#if defined(__AVX2__)
+        // Three planes of 16 become 48 interleaved bytes; -1 leaves a byte to the other planes.
+        alignas(16) static constexpr i8 kPlace[3][3][16] = {
+            {{0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
+             {-1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1},
+             {-1, -1, 0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1}},
+            {{-1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10, -1},
+             {5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1, 10},
+             {-1, 5, -1, -1, 6, -1, -1, 7, -1, -1, 8, -1, -1, 9, -1, -1}},
+            {{-1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1, -1},
+             {-1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15, -1},
+             {10, -1, -1, 11, -1, -1, 12, -1, -1, 13, -1, -1, 14, -1, -1, 15}}};
+        for (; x + 16 <= to; x += 16, out += 48) {
+            const __m128i slot = _mm_loadu_si128(reinterpret_cast<const __m128i*>(slots + x));
+            const __m128i low = _mm_and_si128(slot, _mm_set1_epi8(15)), high = _mm_slli_epi16(slot, 3);
+            __m128i plane[3];
+            const u8* const tables[3] = {c.red, c.green, c.blue};
+            for (int k = 0; k < 3; ++k) {
+                const __m128i* t = reinterpret_cast<const __m128i*>(tables[k]);
+                plane[k] = _mm_blendv_epi8(_mm_shuffle_epi8(t[0], low), _mm_shuffle_epi8(t[1], low), high);
+            }
+            for (int part = 0; part < 3; ++part) {
+                __m128i v = _mm_setzero_si128();
+                for (int k = 0; k < 3; ++k)
+                    v = _mm_or_si128(
+                        v, _mm_shuffle_epi8(plane[k], *reinterpret_cast<const __m128i*>(kPlace[part][k])));
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 16 * part), v);
+            }
+        }
+#elif defined(__ARM_NEON)
+        const uint8x16x2_t red = {vld1q_u8(c.red), vld1q_u8(c.red + 16)};
+        const uint8x16x2_t green = {vld1q_u8(c.green), vld1q_u8(c.green + 16)};
+        const uint8x16x2_t blue = {vld1q_u8(c.blue), vld1q_u8(c.blue + 16)};
+        for (; x + 16 <= to; x += 16, out += 48) {
+            const uint8x16_t slot = vandq_u8(vld1q_u8(slots + x), vdupq_n_u8(31));
+            vst3q_u8(out,
+                     uint8x16x3_t{vqtbl2q_u8(red, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(blue, slot)});
+        }
+#endif
+        for (; x < to; ++x, out += 3) {
+            const int slot = slots[x] & 31;
+            out[0] = c.red[slot], out[1] = c.green[slot], out[2] = c.blue[slot];
+        }
+        return;
+    }
+    u8* out = screen.pixels +
+              (std::size_t{kWidth} * static_cast<std::size_t>(y) + static_cast<std::size_t>(from)) * 4;
+#if defined(__AVX2__)
+    for (; x + 32 <= to; x += 32, out += 128) {
+        const __m256i slot = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + x));
+        const __m256i low = _mm256_and_si256(slot, _mm256_set1_epi8(15)), high = _mm256_slli_epi16(slot, 3);
+        __m256i plane[3];
+        const u8* const tables[3] = {c.blue, c.green, c.red};
+        for (int k = 0; k < 3; ++k) {
+            const __m128i* t = reinterpret_cast<const __m128i*>(tables[k]);
+            plane[k] = _mm256_blendv_epi8(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t[0]), low),
+                                          _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(t[1]), low), high);
+        }
+        const __m256i zero = _mm256_setzero_si256();
+        const __m256i bg_low = _mm256_unpacklo_epi8(plane[0], plane[1]),
+                      bg_high = _mm256_unpackhi_epi8(plane[0], plane[1]);
+        const __m256i r_low = _mm256_unpacklo_epi8(plane[2], zero),
+                      r_high = _mm256_unpackhi_epi8(plane[2], zero);
+        const __m256i q0 = _mm256_unpacklo_epi16(bg_low, r_low), q1 = _mm256_unpackhi_epi16(bg_low, r_low);
+        const __m256i q2 = _mm256_unpacklo_epi16(bg_high, r_high),
+                      q3 = _mm256_unpackhi_epi16(bg_high, r_high);
+        __m256i* to256 = reinterpret_cast<__m256i*>(out);
+        _mm256_storeu_si256(to256, _mm256_permute2x128_si256(q0, q1, 0x20));
+        _mm256_storeu_si256(to256 + 1, _mm256_permute2x128_si256(q2, q3, 0x20));
+        _mm256_storeu_si256(to256 + 2, _mm256_permute2x128_si256(q0, q1, 0x31));
+        _mm256_storeu_si256(to256 + 3, _mm256_permute2x128_si256(q2, q3, 0x31));
+    }
+#elif defined(__ARM_NEON)
+    const uint8x16x2_t red = {vld1q_u8(c.red), vld1q_u8(c.red + 16)};
+    const uint8x16x2_t green = {vld1q_u8(c.green), vld1q_u8(c.green + 16)};
+    const uint8x16x2_t blue = {vld1q_u8(c.blue), vld1q_u8(c.blue + 16)};
+    for (; x + 16 <= to; x += 16, out += 64) {
+        const uint8x16_t slot = vandq_u8(vld1q_u8(slots + x), vdupq_n_u8(31));
+        vst4q_u8(out, uint8x16x4_t{vqtbl2q_u8(blue, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(red, slot),
+                                   vdupq_n_u8(0)});
+    }
+#endif
+    for (; x < to; ++x, out += 4) {
+        const int slot = slots[x] & 31;
+        out[0] = c.blue[slot], out[1] = c.green[slot], out[2] = c.red[slot], out[3] = 0;
+    }
+}
+
+}  // namespace wz::compat

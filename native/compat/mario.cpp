@@ -1,0 +1,205 @@
+#include "compat/mario.hpp"
+
+#include <algorithm>
+
+#include "smb/memory.hpp"
+
+namespace wz::compat {
+namespace {
+
+using namespace smb;
+
+/// Longest scene that is skipped, in frames: some of the game's take a minute, none five.
+constexpr int kLongestScene = 20000;
+constexpr u8 kStart = 8;
+
+/// Digits as the original joins them: a byte above 9 takes two or three places.
+i64 joined(const u8* ram, int addr, int count) {
+    i64 v = 0;
+    for (int i = 0; i < count; ++i)
+        v = v * (ram[addr + i] < 10 ? 10 : ram[addr + i] < 100 ? 100 : 1000) + ram[addr + i];
+    return v;
+}
+i64 clock_of(const u8* ram) { return joined(ram, at::kTime, 3); }
+i64 x_of(const u8* ram) { return ram[at::kPageX] * 256 + ram[at::kPixelX]; }
+
+/// Counts the frames of a scene.
+struct Patience {
+    int left = kLongestScene;
+    void spend() {
+        if (--left < 0)
+            throw StuckError(
+                "The game waits for something that does not come, as after the last castle: "
+                "gym-super-mario-bros would "
+                "hang here. Reset the environment.");
+    }
+};
+
+}  // namespace
+
+Info info_of(const u8* r) {
+    Info info;
+    info[kCoins] = joined(r, at::kCoins, 2);
+    info[kFlagGet] = flag_get(r);
+    info[kLife] = r[at::kLives];
+    info[kScore] = joined(r, at::kScore, 6);
+    info[kStageField] = r[at::kStage] + 1;
+    info[kStatus] = r[at::kStatus];
+    info[kTime] = clock_of(r);
+    info[kWorldField] = r[at::kWorld] + 1;
+    info[kXPos] = x_of(r);
+    info[kYPos] = y_pos(r);
+    return info;
+}
+
+Player::Player(std::shared_ptr<const Cartridge> cartridge, bool has_wram, Screen screen) {
+    check_cartridge(*cartridge);
+    console_.cartridge = std::move(cartridge);
+    console_.has_wram = has_wram;
+    console_.screen = screen;
+    compat::reset(console_);
+}
+
+void Player::frame(u8 buttons) {
+    console_.pads[0].buttons = buttons;
+    compat::step(console_);
+}
+
+void Player::backup() {
+    saved_ = console_.state;
+    saved_screen_.assign(console_.screen.pixels, console_.screen.pixels + console_.screen.size());
+}
+
+void Player::restore() {
+    console_.state = saved_;
+    if (!saved_screen_.empty())
+        std::memcpy(console_.screen.pixels, saved_screen_.data(), saved_screen_.size());
+}
+
+void Player::begin_like(const Player& other) {
+    console_.state = other.saved_;
+    std::memcpy(console_.screen.pixels, other.saved_screen_.data(), other.saved_screen_.size());
+    mark();
+}
+
+void Player::mark() { last = {clock_of(ram()), x_of(ram())}; }
+
+void Player::skip_start_screen(const Target& target) {
+    u8* r = console_.state.ram;
+    Patience patience;
+    frame(kStart);
+    frame(0);
+    while (clock_of(r) == 0) {
+        frame(kStart);
+        if (target.single()) {
+            r[at::kWorld] = static_cast<u8>(target.world);
+            r[at::kStage] = static_cast<u8>(target.stage);
+            r[at::kArea] = static_cast<u8>(target.area);
+        }
+        frame(0);
+        r[at::kPreLevelTimer] = 0;
+        patience.spend();
+    }
+    last.time = clock_of(r);
+    while (clock_of(r) >= last.time) {
+        last.time = clock_of(r);
+        frame(kStart);
+        frame(0);
+        patience.spend();
+    }
+}
+
+void Player::skip_scenes(bool single) {
+    u8* r = console_.state.ram;
+    Patience patience;
+    if (dying(r)) {
+        r[at::kPlayerState] = kDead;
+        frame(0);
+    }
+    if (!single && world_over(r)) {
+        const i64 time = clock_of(r);
+        while (clock_of(r) == time) {
+            frame(0);
+            patience.spend();
+        }
+    }
+    if (r[at::kAreaChangeTimer] > 1 && r[at::kAreaChangeTimer] < 255) r[at::kAreaChangeTimer] = 1;
+    while (busy(r) || world_over(r)) {
+        r[at::kPreLevelTimer] = 0;
+        frame(0);
+        patience.spend();
+    }
+}
+
+Outcome Player::play(bool single) {
+    frame();
+    const u8* r = ram();
+    const Last now = {clock_of(r), x_of(r)};
+    const i64 moved = now.x - last.x, ticked = now.time - last.time;
+    last = now;
+    Outcome out;
+    const bool lost = dying(r) || dead(r);
+    const i64 reward = (moved < -5 || moved > 5 ? 0 : moved) + (ticked > 0 ? 0 : ticked) - (lost ? 25 : 0);
+    out.reward = static_cast<double>(std::clamp<i64>(reward, -15, 15));
+    out.info = info_of(r);
+    out.done = single ? lost || flag_get(r) : game_over(r);
+    if (!out.done) skip_scenes(single);
+    return out;
+}
+
+Players::Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std::vector<Target> starts,
+                 int environments, int threads, const Results& to)
+    : targets_(std::move(starts)),
+      start_of_(static_cast<std::size_t>(environments)),
+      to_(to),
+      team_(threads, false) {
+    const std::size_t size = Screen{nullptr, true}.size();
+    origin_screens_.resize(size * targets_.size());
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+        origins_.push_back(
+            std::make_unique<Player>(cartridge, has_wram, Screen{origin_screens_.data() + i * size, true}));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
+        players_.push_back(
+            std::make_unique<Player>(cartridge, has_wram, Screen{to.observations + i * size, true}));
+    const std::function<void(int)> prepare = [this](int i) {
+        origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
+        origins_[static_cast<std::size_t>(i)]->backup();
+    };
+    const WorkError error = team_.run(static_cast<int>(origins_.size()), prepare);
+    if (error.index >= 0) throw StuckError(error.message);
+}
+
+void Players::run(const std::function<void(int)>& item) {
+    const WorkError error = team_.run(environments(), item);
+    if (error.index >= 0)
+        throw StuckError("Environment " + std::to_string(error.index) + ": " + error.message);
+}
+
+void Players::reset(const u8* mask, const i64* starts) {
+    run([&](int index) {
+        const auto i = static_cast<std::size_t>(index);
+        if (!mask[i]) return;
+        start_of_[i] = static_cast<int>(starts[i]);
+        Player& p = *players_[i];
+        p.begin_like(*origins_[static_cast<std::size_t>(starts[i])]);
+        const Info info = info_of(p.ram());
+        for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = info[f];
+        to_.reward[i] = 0;
+        to_.done[i] = 0;
+    });
+}
+
+void Players::step(const u8* buttons, const u8* mask) {
+    run([&](int index) {
+        const auto i = static_cast<std::size_t>(index);
+        if (!mask[i]) return;
+        Player& p = *players_[i];
+        p.console().pads[0].buttons = buttons[i];
+        const Outcome out = p.play(targets_[static_cast<std::size_t>(start_of_[i])].single());
+        for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = out.info[f];
+        to_.reward[i] = out.reward;
+        to_.done[i] = out.done;
+    });
+}
+
+}  // namespace wz::compat

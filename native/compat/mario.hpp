@@ -1,0 +1,118 @@
+#pragma once
+#include <array>
+#include <functional>
+#include <string>
+
+#include "compat/console.hpp"
+#include "pool/team.hpp"
+
+/// The rules of gym-super-mario-bros 7 on that console: how an episode begins, what a step gives, which
+/// scenes are skipped.
+namespace wz::compat {
+
+/// A game that never reaches what the original waits for; it would wait for ever.
+struct StuckError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// World, stage and area as the game counts them, from 0; a negative world for the whole game.
+struct Target {
+    int world = -1, stage = 0, area = 0;
+    bool single() const { return world >= 0; }
+};
+
+enum Field {
+    kCoins,
+    kFlagGet,
+    kLife,
+    kScore,
+    kStageField,
+    kStatus,
+    kTime,
+    kWorldField,
+    kXPos,
+    kYPos,
+    kFields
+};
+using Info = std::array<i64, kFields>;
+
+/// What the last step is compared with.
+struct Last {
+    i64 time = 0, x = 0;
+};
+
+struct Outcome {
+    double reward;
+    bool done;
+    Info info;
+};
+
+/// A console with memory for its screen and for one backup, neither of which moves.
+class Player {
+  public:
+    Player(std::shared_ptr<const Cartridge> cartridge, bool has_wram, Screen screen);
+
+    void reset() { compat::reset(console_); }
+    void frame(u8 buttons);
+    /// Runs a frame with the buttons that are held.
+    void frame() { compat::step(console_); }
+    void backup();
+    void restore();
+
+    /// From the reset to the first frame of play.
+    void skip_start_screen(const Target& target);
+    /// The start of another player with the same cartridge, as `restore` would give it there.
+    void begin_like(const Player& other);
+    /// Forget the last step: the next one is compared with now.
+    void mark();
+    /// What gym-super-mario-bros does in a step with the buttons that are held.
+    Outcome play(bool single);
+
+    Console& console() { return console_; }
+    const u8* ram() const { return console_.state.ram; }
+    Last last;
+
+  private:
+    void skip_scenes(bool single);
+
+    Console console_;
+    State saved_;
+    std::vector<u8> saved_screen_;
+};
+
+/// N players on M threads, each of them a single environment with its own screen in a shared array.
+class Players {
+  public:
+    struct Results {
+        u8* observations;  ///< [environments][240][256][3]
+        i64* info;         ///< [kFields][environments]
+        double* reward;
+        u8* done;
+    };
+    /// `starts`: where episodes may begin. Observations are drawn where `to` says, which must not move.
+    Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std::vector<Target> starts,
+            int environments, int threads, const Results& to);
+
+    /// Begins an episode at `starts[i]` where `mask[i]` is set.
+    void reset(const u8* mask, const i64* starts);
+    /// A step of every environment that is not masked out.
+    void step(const u8* buttons, const u8* mask);
+    int environments() const { return static_cast<int>(players_.size()); }
+    int starts() const { return static_cast<int>(origins_.size()); }
+    const Player& player(int i) const { return *players_[static_cast<std::size_t>(i)]; }
+
+  private:
+    void run(const std::function<void(int)>& item);
+
+    std::vector<Target> targets_;
+    std::vector<std::unique_ptr<Player>> origins_, players_;
+    std::vector<u8> origin_screens_;
+    std::vector<int> start_of_;
+    Results to_;
+    Team team_;
+};
+
+/// What `info` says, from the RAM.
+Info info_of(const u8* ram);
+
+}  // namespace wz::compat
