@@ -27,36 +27,16 @@ struct Emulator {
                  Screen{pixels.data(), false}) {}
 };
 
-constexpr std::size_t kStateSize = sizeof(State) + 2 * sizeof(Pad) + sizeof(Last);
-
+/// Everything of an emulator, with its backup: for copies within one build, not for keeping.
 nb::bytes save(const Emulator& e) {
-    std::vector<u8> out(kStateSize + e.pixels.size());
-    u8* at = out.data();
-    auto put = [&at](const void* from, std::size_t n) {
-        std::memcpy(at, from, n);
-        at += n;
-    };
-    const Console& k = const_cast<Emulator&>(e).player.console();
-    put(&k.state, sizeof k.state);
-    put(k.pads, sizeof k.pads);
-    put(&e.player.last, sizeof e.player.last);
-    put(e.pixels.data(), e.pixels.size());
+    std::vector<u8> out;
+    e.player.save(out);
     return nb::bytes(out.data(), out.size());
 }
 
 void load(Emulator& e, const nb::bytes& blob) {
-    if (blob.size() != kStateSize + e.pixels.size())
-        throw nb::value_error("This is not a saved state of an emulator.");
-    const u8* at = reinterpret_cast<const u8*>(blob.c_str());
-    auto take = [&at](void* to, std::size_t n) {
-        std::memcpy(to, at, n);
-        at += n;
-    };
-    Console& k = e.player.console();
-    take(&k.state, sizeof k.state);
-    take(k.pads, sizeof k.pads);
-    take(&e.player.last, sizeof e.player.last);
-    take(e.pixels.data(), e.pixels.size());
+    if (!e.player.load(reinterpret_cast<const u8*>(blob.c_str()), blob.size()))
+        throw nb::value_error("This is not a saved state of this emulator.");
 }
 
 Target target_of(const std::tuple<int, int, int>& t) {

@@ -76,6 +76,36 @@ void Player::restore() {
         std::memcpy(console_.screen.pixels, saved_screen_.data(), saved_screen_.size());
 }
 
+void Player::save(std::vector<u8>& out) const {
+    auto put = [&out](const void* from, std::size_t n) {
+        const u8* bytes = static_cast<const u8*>(from);
+        out.insert(out.end(), bytes, bytes + n);
+    };
+    put(&console_.state, sizeof(State));
+    put(console_.pads, sizeof console_.pads);
+    put(&last, sizeof last);
+    put(console_.screen.pixels, console_.screen.size());
+    put(&saved_, sizeof(State));
+    put(saved_screen_.data(), saved_screen_.size());
+}
+
+bool Player::load(const u8* from, std::size_t size) {
+    const std::size_t screen = console_.screen.size();
+    const std::size_t least = 2 * sizeof(State) + sizeof console_.pads + sizeof last + screen;
+    if (size != least && size != least + screen) return false;
+    auto take = [&from](void* to, std::size_t n) {
+        std::memcpy(to, from, n);
+        from += n;
+    };
+    take(&console_.state, sizeof(State));
+    take(console_.pads, sizeof console_.pads);
+    take(&last, sizeof last);
+    take(console_.screen.pixels, screen);
+    take(&saved_, sizeof(State));
+    saved_screen_.assign(from, from + (size - least));
+    return true;
+}
+
 void Player::begin_like(const Player& other) {
     console_.state = other.saved_;
     std::memcpy(console_.screen.pixels, other.saved_screen_.data(), other.saved_screen_.size());

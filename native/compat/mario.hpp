@@ -58,6 +58,9 @@ class Player {
     void frame() { compat::step(console_); }
     void backup();
     void restore();
+    /// Everything, with the backup, for a player of the same build; `load` says whether it was one's.
+    void save(std::vector<u8>& out) const;
+    bool load(const u8* from, std::size_t size);
 
     /// From the reset to the first frame of play.
     void skip_start_screen(const Target& target);

@@ -9,6 +9,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from warpzone.errors import RomError
@@ -53,12 +54,28 @@ def identify(image: bytes) -> Dump | None:
 
 def packaged_rom(lost_levels: bool = False) -> Path | None:
     """The image inside the installed gym-super-mario-bros package (7.x or 9.x), found without importing it."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    for folder in spec.submodule_search_locations:
-        for candidate in sorted(Path(folder).rglob(_FILES[lost_levels])):
-            return candidate
+    return _find_packaged(_FILES[lost_levels])
+
+
+def packaged_file(name: str) -> Path:
+    """A file of the installed gym-super-mario-bros package, such as the ROM of a variant."""
+    found = _find_packaged(name)
+    if found is None:
+        raise RomError(
+            f"{name} was not found: it comes with gym-super-mario-bros 7.4, so install that package."
+        )
+    return found
+
+
+def _find_packaged(name: str) -> Path | None:
+    # Where another package has taken the name over (warpzone.compat does), the ROMs are with the next of that name.
+    specs = [PathFinder.find_spec(PACKAGE, [entry]) for entry in sys.path]
+    if PACKAGE not in sys.modules:
+        specs.insert(0, importlib.util.find_spec(PACKAGE))
+    for spec in specs:
+        for folder in (spec and spec.submodule_search_locations) or ():
+            for candidate in sorted(Path(folder).rglob(name)):
+                return candidate
     return None
 
 

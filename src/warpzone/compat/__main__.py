@@ -1,0 +1,56 @@
+"""`python -m warpzone.compat script.py [args]`: runs a script with our modules in place of the original packages."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+
+from warpzone.compat.installation import install
+from warpzone.errors import Error
+
+USAGE = """usage: python -m warpzone.compat [--interface 7|9] script.py [args ...]
+       python -m warpzone.compat [--interface 7|9] -m module [args ...]
+
+Runs a script or module unchanged with warpzone in place of gym_super_mario_bros and nes_py.
+  --interface   7: as on gym, 9: as on Gymnasium; default: as the installed gym-super-mario-bros"""
+
+
+def main(arguments: list[str]) -> None:
+    """Run what the arguments name as `__main__`."""
+    interface: int | None = None
+    if arguments[:1] == ["--interface"] and len(arguments) > 1:
+        if not arguments[1].isdigit():
+            fail(f"There is no interface {arguments[1]!r}: choose 7 (gym) or 9 (Gymnasium).")
+        interface, arguments = int(arguments[1]), arguments[2:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        sys.exit(0 if arguments else 2)
+    as_module = arguments[0] == "-m"
+    if as_module and len(arguments) < 2:
+        fail("-m needs the name of a module.")
+    if not as_module and not os.path.isfile(arguments[0]):
+        fail(f"There is no script {arguments[0]}.")
+    try:
+        install(interface, children=True)
+    except Error as error:
+        fail(str(error))
+    if as_module:
+        sys.argv = arguments[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = list(arguments)
+        # As Python itself does; ours is first on the path, the script's folder second.
+        sys.path.insert(1, os.path.dirname(os.path.abspath(arguments[0])))
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def fail(sentence: str) -> None:
+    """Say what is wrong and end."""
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

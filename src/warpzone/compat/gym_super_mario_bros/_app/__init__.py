@@ -1,0 +1,1 @@
+"""The command line of gym-super-mario-bros."""

@@ -1,0 +1,5 @@
+"""A window for frames."""
+
+from warpzone.compat.viewer import ImageViewer
+
+__all__ = ["ImageViewer"]

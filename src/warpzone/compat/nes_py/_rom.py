@@ -1,0 +1,5 @@
+"""The iNES header."""
+
+from warpzone.compat.rom import ROM
+
+__all__ = ["ROM"]

@@ -1,0 +1,66 @@
+"""An environment of any mapper-0 ROM, with Gymnasium's interface."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from warpzone.compat.emulation import (
+    SCREEN_HEIGHT,
+    SCREEN_SHAPE_24_BIT,
+    SCREEN_SHAPE_32_BIT,
+    SCREEN_WIDTH,
+    Emulation,
+)
+
+Step = tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]
+
+
+class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
+    """`reset()` gives a frame and info, `step(byte)` five values."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "human"], "render_fps": 60}  # type: ignore[misc]
+    reward_range = (-float("inf"), float("inf"))
+    observation_space = Box(low=0, high=255, shape=SCREEN_SHAPE_24_BIT, dtype=np.uint8)
+    action_space = Discrete(256)
+    np_random: Any = None
+
+    def __init__(self, rom_path: str, render_mode: str | None = None) -> None:
+        self._set_render_mode(render_mode)
+        self._power_on(rom_path)
+
+    def _set_render_mode(self, render_mode: str | None) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            modes = ", ".join(map(repr, self.metadata["render_modes"]))
+            raise NotImplementedError(f"valid render modes are: {modes}")
+        self.render_mode = render_mode
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin an episode."""
+        frame = self._begin(seed)
+        if self.render_mode == "human":
+            self._show()
+        return frame, self._get_info()
+
+    def step(self, action: Any) -> Step:
+        """Run a frame with the buttons of `action`, a byte. The frame given is the screen itself, not a copy."""
+        reward, info = self._advance(action)
+        if self.render_mode == "human":
+            self._show()
+        return self.screen, reward, self.done, False, info
+
+    def render(self) -> Any:
+        """The screen with "rgb_array"; with "human" it is shown in a window."""
+        if self.render_mode == "human":
+            self._show()
+            return None
+        return self.screen if self.render_mode == "rgb_array" else None
+
+
+__all__ = ["SCREEN_HEIGHT", "SCREEN_SHAPE_24_BIT", "SCREEN_SHAPE_32_BIT", "SCREEN_WIDTH", "NESEnv"]

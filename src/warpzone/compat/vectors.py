@@ -1,0 +1,201 @@
+"""Many of these environments at once, stepped by the engine on its own threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from warpzone.compat.emulation import SCREEN_SHAPE_24_BIT
+from warpzone.compat.ids import IDS, Entry
+from warpzone.compat.joypad import Joypad
+from warpzone.compat.mario import STATUS
+from warpzone.compat.random_stages import STAGES, WORLDS, draw_stage
+from warpzone.compat.rom import decode_target, playable, rom_path
+from warpzone.engine._native import CompatVector
+from warpzone.errors import ConfigError
+
+FIELDS = ("coins", "flag_get", "life", "score", "stage", "status", "time", "world", "x_pos", "y_pos")
+
+
+def _entry(id: str) -> Entry:
+    if id not in IDS:
+        raise ConfigError(
+            f"There is no environment {id!r}: ids look like SuperMarioBros-1-1-v0 or SuperMarioBros-v0."
+        )
+    return IDS[id]
+
+
+class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
+    """`num_envs` environments of one id, each the same step by step as a single one.
+
+    Observations are frames [num_envs, 240, 256, 3]. With `copy=False` they are always the same array, which the next
+    step overwrites: don't write into it. `actions` is a list for JoypadSpace; without it, actions are bytes.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
+
+    def __init__(
+        self,
+        id: str,
+        num_envs: int,
+        *,
+        actions: Sequence[Sequence[str]] | None = None,
+        stages: Sequence[str] | None = None,
+        threads: int = 0,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        entry = _entry(id)
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+            raise ConfigError(f"num_envs must be a whole number above zero, not {num_envs!r}.")
+        if threads < 0:
+            raise ConfigError(f"threads must not be negative, not {threads}; 0 takes one a core.")
+        if stages is not None and not entry.random:
+            raise ConfigError(
+                f"{id} plays one thing: stages are for SuperMarioBrosRandomStages-v0 and the like."
+            )
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self._mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self._mode}
+        self._copy = copy
+        self._stages = stages
+        self._random = entry.random
+        self.single_observation_space = gym.spaces.Box(0, 255, SCREEN_SHAPE_24_BIT, np.uint8)
+        self._bytes = self._action_bytes(actions)
+        self.single_action_space = gym.spaces.Discrete(len(self._bytes))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._frames = np.zeros((num_envs, *SCREEN_SHAPE_24_BIT), np.uint8)
+        self._info = np.zeros((len(FIELDS), num_envs), np.int64)
+        self._reward = np.zeros(num_envs, np.float64)
+        self._done = np.ones(num_envs, np.bool_)
+        self._all = np.ones(num_envs, np.bool_)
+        self._none = np.zeros(num_envs, np.bool_)
+        self._begun = False
+        self._generators = [np.random.RandomState() for _ in range(num_envs)]
+        rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
+        self._vector = CompatVector(
+            Path(
+                rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"])
+            ).read_bytes(),
+            has_wram=rom.has_battery_backed_ram,
+            starts=self._starts(entry),
+            threads=min(threads or os.cpu_count() or 1, num_envs),
+            observations=self._frames,
+            info=self._info,
+            reward=self._reward,
+            done=self._done,
+        )
+
+    @staticmethod
+    def _action_bytes(actions: Sequence[Sequence[str]] | None) -> NDArray[np.uint8]:
+        if actions is None:
+            return np.arange(256, dtype=np.uint8)
+        joypad = Joypad()
+        joypad._map_actions([list(buttons) for buttons in actions])
+        return np.array(list(joypad._action_map.values()), np.uint8)
+
+    @staticmethod
+    def _starts(entry: Entry) -> list[tuple[int, int, int]]:
+        """World, stage and area from 0, as the engine takes them; a negative world for the whole game."""
+        lost = entry.arguments.get("lost_levels", False)
+        targets: list[Any] = [entry.arguments.get("target")]
+        if entry.random:
+            targets = [(world + 1, stage + 1) for world in range(WORLDS) for stage in range(STAGES)]
+        starts = []
+        for target in targets:
+            world, stage, area = decode_target(target, lost)
+            starts.append((-1, 0, 0) if not (world and stage and area) else (world - 1, stage - 1, area - 1))
+        return starts
+
+    def _draw_starts(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        starts = np.zeros(self.num_envs, np.int64)
+        if self._random:
+            for i in np.flatnonzero(mask):
+                world, stage = draw_stage(self._generators[i], self._stages)
+                starts[i] = world * STAGES + stage
+        return starts
+
+    def _infos(self) -> dict[str, Any]:
+        infos: dict[str, Any] = {}
+        for name, values in zip(FIELDS, self._info, strict=True):
+            if name == "flag_get":
+                infos[name] = values.astype(np.bool_)
+            elif name == "status":
+                infos[name] = np.array([STATUS.get(int(value), "fireball") for value in values], dtype=object)
+            else:
+                infos[name] = values.copy()
+            infos[f"_{name}"] = self._all.copy()
+        return infos
+
+    def _observations(self) -> NDArray[np.uint8]:
+        return self._frames.copy() if self._copy else self._frames
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begin episodes everywhere, or where `options["reset_mask"]` is set."""
+        mask = (
+            self._all
+            if not options or "reset_mask" not in options
+            else np.asarray(options["reset_mask"], np.bool_)
+        )
+        if mask.shape != (self.num_envs,):
+            raise ConfigError(f"reset_mask needs one entry for each of the {self.num_envs} environments.")
+        if isinstance(seed, int):
+            seed = [seed + i for i in range(self.num_envs)]
+        for generator, value in zip(self._generators, seed or (), strict=False):
+            if value is not None:
+                generator.seed(value)
+        self._vector.reset(np.ascontiguousarray(mask), self._draw_starts(mask))
+        self._begun = True
+        return self._observations(), self._infos()
+
+    def step(
+        self, actions: Any
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """A step of each; those that are over begin anew as `autoreset_mode` says."""
+        if not self._begun:
+            raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
+        chosen = np.asarray(actions, np.int64)
+        if chosen.shape != (self.num_envs,):
+            raise ConfigError(f"Give one action for each of the {self.num_envs} environments.")
+        if chosen.min() < 0 or chosen.max() >= len(self._bytes):
+            raise ConfigError(f"An action is a whole number from 0 to {len(self._bytes) - 1}.")
+        over = self._done.copy()
+        if over.any():
+            if self._mode == AutoresetMode.DISABLED:
+                raise ValueError("cannot step in a done environment! call `reset`")
+            if self._mode == AutoresetMode.NEXT_STEP:
+                self._vector.reset(over, self._draw_starts(over))
+        self._vector.step(self._bytes[chosen], ~over)
+        reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
+        if done.any() and self._mode == AutoresetMode.SAME_STEP:
+            final = np.full(self.num_envs, None, dtype=object)
+            for i in np.flatnonzero(done):
+                final[i] = self._frames[i].copy()
+            self._vector.reset(done, self._draw_starts(done))
+            infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
+            infos["_final_info"] = done.copy()
+        return self._observations(), reward, done, self._none.copy(), infos
+
+    @property
+    def ram(self) -> NDArray[np.uint8]:
+        """A copy of the RAM of each, [num_envs, 2048]."""
+        out = np.empty((self.num_envs, 0x800), np.uint8)
+        self._vector.copy_ram(out)
+        return out
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """The frames, if the render mode is "rgb_array"."""
+        return tuple(frame.copy() for frame in self._frames) if self.render_mode == "rgb_array" else None

@@ -1,0 +1,145 @@
+"""What `make` gives in the two interfaces, and what scripts do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import warpzone.compat.gym_super_mario_bros as seven
+import warpzone.compat.v9.gym_super_mario_bros as nine
+from warpzone.compat.gym7 import gym
+from warpzone.compat.gym_super_mario_bros.actions import COMPLEX_MOVEMENT, RIGHT_ONLY, SIMPLE_MOVEMENT
+from warpzone.compat.ids import IDS
+from warpzone.compat.nes_py import NESEnv
+from warpzone.compat.nes_py.wrappers import JoypadSpace
+from warpzone.compat.v9.nes_py.wrappers import JoypadSpace as JoypadSpace9
+
+
+def test_four_values() -> None:
+    env = JoypadSpace(seven.make("SuperMarioBros-1-1-v0"), SIMPLE_MOVEMENT)
+    assert isinstance(env, gym.Env)
+    assert env.spec.id == "SuperMarioBros-1-1-v0"
+    frame = env.reset()
+    assert frame.shape == (240, 256, 3)
+    step = env.step(1)
+    assert len(step) == 4
+    assert step[0] is env.unwrapped.screen
+    assert env.get_action_meanings() == ["NOOP", "right", "right A", "right B", "right A B", "A", "left"]
+    assert env.render(mode="rgb_array").shape == (240, 256, 3)
+    assert env.unwrapped.ram.shape == (2048,)
+    assert set(env.get_keys_to_action().values()) == set(range(7))
+    env.close()
+
+
+@pytest.mark.parametrize("flag", ["apply_api_compatibility", "new_step_api"])
+def test_five_values(flag: str) -> None:
+    env = JoypadSpace(
+        seven.make("SuperMarioBros-1-1-v0", render_mode="rgb_array", **{flag: True}), RIGHT_ONLY
+    )
+    frame, info = env.reset(seed=42)
+    assert frame.shape == (240, 256, 3)
+    assert info == {}
+    _, reward, done, truncated, info = env.step(action=0)
+    assert (reward, done, truncated) == (0.0, False, False)
+    assert info["x_pos"] == 40
+    assert env.render().shape == (240, 256, 3)
+
+
+def test_gymnasium() -> None:
+    env = JoypadSpace9(nine.make("SuperMarioBros-1-1-v0", render_mode="rgb_array"), COMPLEX_MOVEMENT)
+    assert isinstance(env, gymnasium.Env)
+    frame, info = env.reset(seed=1)
+    assert frame.shape == (240, 256, 3)
+    assert info["x_pos"] == 40
+    assert len(env.step(1)) == 5
+    rendered: Any = env.render()
+    assert rendered.shape == (240, 256, 3)
+    env.close()
+
+
+def test_the_step_limit_and_the_order_of_calls() -> None:
+    env = seven.make("SuperMarioBros-1-1-v0", max_episode_steps=3)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(0)
+    env.reset()
+    steps = [env.step(0) for _ in range(3)]
+    assert [step[2] for step in steps] == [False, False, True]
+    assert steps[-1][3]["TimeLimit.truncated"]
+
+
+def test_unknown_ids_and_actions() -> None:
+    with pytest.raises(gym.error.Error):
+        seven.make("SuperMarioBros-9-1-v0")
+    env = JoypadSpace(seven.make("SuperMarioBros-1-1-v0"), RIGHT_ONLY)
+    env.reset()
+    with pytest.raises(KeyError):
+        env.step(5)
+    with pytest.raises((OverflowError, ValueError)):
+        env.unwrapped.step(256)
+    with pytest.raises(KeyError):
+        JoypadSpace(env, [["jump"]])
+
+
+def test_every_id_has_its_rom() -> None:
+    assert len(IDS) == 4 * (2 + 32) + 2 * (1 + 16)
+    for name in (
+        "SuperMarioBros-v1",
+        "SuperMarioBros-4-2-v2",
+        "SuperMarioBros2-v1",
+        "SuperMarioBros2-4-4-v0",
+    ):
+        env = seven.make(name)
+        info = (env.reset(), env.step(0))[1][3]
+        assert info["time"] > 0
+        target = IDS[name].arguments.get("target", (1, 1))
+        assert (info["world"], info["stage"]) == target
+
+
+def test_the_same_seed_draws_the_same_stages() -> None:
+    stages = ["1-1", "3-2", "8-4"]
+    drawn = []
+    for _ in range(2):
+        env = seven.make("SuperMarioBrosRandomStages-v0", stages=stages)
+        env.reset(seed=5)
+        worlds = []
+        for _ in range(4):
+            worlds.append(env.step(0)[3]["world"])
+            env.reset()
+        env.reset(options={"stages": ["2-2"]})
+        assert env.step(0)[3]["world"] == 2
+        drawn.append(worlds)
+    assert drawn[0] == drawn[1]
+    assert set(drawn[0]) <= {1, 3, 8}
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (b"NOPE", "magic number"),
+        (b"NES\x1a\x02\x01\x01\x00\x00\x00\x00\x01", "zero fill"),
+        (b"NES\x1a\x00\x01\x01", "no PRG-ROM"),
+        (b"NES\x1a\x02\x01\x05", "trainer"),
+        (b"NES\x1a\x02\x01\x01\x00\x00\x01", "PAL"),
+        (b"NES\x1a\x02\x01\x41", "mapper number 4"),
+        (b"NES\x1a\x02\x01\x11", "mapper 1"),
+    ],
+)
+def test_bad_roms(tmp_path: Any, header: bytes, message: str) -> None:
+    path = tmp_path / "game.nes"
+    path.write_bytes(header.ljust(16, b"\0") + bytes(0x8000 + 0x2000))
+    with pytest.raises(ValueError, match=message):
+        NESEnv(str(path))
+    with pytest.raises(ValueError, match="non-existent"):
+        NESEnv(str(tmp_path / "none.nes"))
+    with pytest.raises(TypeError):
+        NESEnv(path)  # type: ignore[arg-type]
+
+
+def test_frames_are_laid_out_as_in_nes_py() -> None:
+    env = seven.SuperMarioBrosEnv(target=(1, 1))
+    frame = env.reset()
+    assert frame.strides == (1024, 4, -1)
+    assert not np.shares_memory(np.ascontiguousarray(frame), frame)

@@ -1,0 +1,96 @@
+"""Scripts and modules run unchanged, with their workers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+import warpzone.compat
+from warpzone.compat.gym_super_mario_bros.actions import SIMPLE_MOVEMENT
+from warpzone.compat.v9.gym_super_mario_bros import make
+from warpzone.compat.v9.nes_py.wrappers import JoypadSpace
+from warpzone.errors import ConfigError
+
+SCRIPT = """
+import multiprocessing, sys
+import gym_super_mario_bros, nes_py
+from nes_py.wrappers import JoypadSpace
+from gym_super_mario_bros.actions import RIGHT_ONLY
+
+def play(start):
+    env = JoypadSpace(gym_super_mario_bros.make("SuperMarioBros-1-1-v0"), RIGHT_ONLY)
+    env.reset()
+    for _ in range(start):
+        result = env.step(3)
+    return len(result), result[-1]["x_pos"], nes_py.__name__
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        there = pool.apply(play, (30,))
+    print(play(30), there, sys.argv[1:])
+    try:
+        import gym_super_mario_bros.tests
+    except ImportError as error:
+        print(error)
+"""
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-m", "warpzone.compat", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=250)
+
+
+def test_a_script_and_its_worker(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = run("script.py", "--lr", "3", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    here = "(4, 87, 'warpzone.compat.nes_py')"
+    assert done.stdout.splitlines()[0] == f"{here} {here} ['--lr', '3']"
+    assert "gym_super_mario_bros.tests is a part of the original package" in done.stdout
+
+
+def test_a_module_on_the_other_interface(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(SCRIPT)
+    done = run("--interface", "9", "-m", "module", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(5, 87, 'warpzone.compat.v9.nes_py')")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("none.py",), "There is no script none.py."),
+        (("--interface", "8", "x.py"), "There is no"),
+        (("-m",), "-m needs the name of a module."),
+    ],
+)
+def test_what_cannot_be_run(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "x.py").write_text("")
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(sentence)
+
+
+def test_installing_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nes_py", pytest)
+    with pytest.raises(ConfigError, match="imported already"):
+        warpzone.compat.install(7)
+
+
+def joypad() -> JoypadSpace:
+    return JoypadSpace(make("SuperMarioBros-1-1-v0"), SIMPLE_MOVEMENT)
+
+
+def test_vectors_of_others() -> None:
+    processes = SubprocVecEnv([joypad, joypad])
+    assert processes.reset().shape == (2, 240, 256, 3)
+    assert processes.step([1, 2])[0].shape == (2, 240, 256, 3)
+    processes.close()
+    workers = gymnasium.vector.AsyncVectorEnv([joypad, joypad])
+    assert workers.reset()[0].shape == (2, 240, 256, 3)
+    workers.close()

@@ -1,0 +1,90 @@
+"""The native vector against as many single environments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import warpzone.compat
+from warpzone.compat.gym_super_mario_bros import SuperMarioBrosEnv, SuperMarioBrosRandomStagesEnv
+from warpzone.compat.gym_super_mario_bros.actions import SIMPLE_MOVEMENT
+from warpzone.errors import ConfigError
+
+BYTES = (0, 128, 129, 130, 131, 1, 64)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_each_is_a_single_environment(mode: AutoresetMode) -> None:
+    vector = warpzone.compat.vector(
+        "SuperMarioBros-1-1-v0", num_envs=3, actions=SIMPLE_MOVEMENT, threads=2, autoreset_mode=mode
+    )
+    frames, _ = vector.reset(seed=0)
+    singles = [SuperMarioBrosEnv(target=(1, 1)) for _ in range(3)]
+    for frame, single in zip(frames, singles, strict=True):
+        assert np.array_equal(frame, single.reset())
+    rng = np.random.default_rng(2)
+    over, ends = [False] * 3, 0
+    for step in range(500):
+        if step % 30 == 0:
+            actions = rng.choice([3, 4], size=3)
+        frames, rewards, dones, truncated, infos = vector.step(actions)
+        ram = vector.ram
+        assert not truncated.any()
+        for i, single in enumerate(singles):
+            if over[i] and mode == AutoresetMode.NEXT_STEP:
+                frame, reward, done = single.reset(), 0.0, False
+            else:
+                frame, reward, done, info = single.step(BYTES[actions[i]])
+                said = infos["final_info"] if done and mode == AutoresetMode.SAME_STEP else infos
+                assert {key: said[key][i] for key in info} == info, step
+            assert (rewards[i], dones[i]) == (reward, done), step
+            ends += done
+            if done and mode == AutoresetMode.SAME_STEP:
+                assert np.array_equal(infos["final_obs"][i], frame)
+                frame = single.reset()
+            assert np.array_equal(frames[i], frame), step
+            assert np.array_equal(ram[i], single.ram), step
+            over[i] = done
+    assert ends
+
+
+def test_random_stages_are_drawn_as_the_single_one_draws_them() -> None:
+    vector = warpzone.compat.vector("SuperMarioBrosRandomStages-v0", num_envs=2)
+    single = SuperMarioBrosRandomStagesEnv()
+    frames, infos = vector.reset(seed=[11, 12])
+    assert np.array_equal(single.reset(seed=12), frames[1])
+    assert single.step(0)[3]["world"] == infos["world"][1]
+
+
+def test_without_copies() -> None:
+    vector = warpzone.compat.vector("SuperMarioBros-v0", num_envs=2, copy=False)
+    frames, _ = vector.reset()
+    assert vector.step(np.array([128, 0]))[0] is frames
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"id": "SuperMarioBros-9-1-v0"}, "There is no environment"),
+        ({"num_envs": 0}, "num_envs"),
+        ({"threads": -1}, "threads"),
+        ({"stages": ["1-1"]}, "stages are for"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        warpzone.compat.vector(**{"id": "SuperMarioBros-1-1-v0", "num_envs": 1, **arguments})
+
+
+def test_bad_calls() -> None:
+    vector = warpzone.compat.vector("SuperMarioBros-1-1-v0", num_envs=2, actions=SIMPLE_MOVEMENT)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        vector.step([0, 0])
+    vector.reset()
+    for actions in ([0], [0, 7], [-1, 0]):
+        with pytest.raises(ConfigError):
+            vector.step(actions)
