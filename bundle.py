@@ -1,7 +1,7 @@
-"""`make bundle`: every wheel that an install without internet needs, in one folder.
+"""`make bundle`: all wheels for an install without internet, in one folder.
 
-The wheel of warpzone itself is built for this machine, so build on the platform, or in the container, of the target;
-the dependencies can be fetched for another one.
+The wheel of warpzone itself is built for this machine, so build on the target's platform or in its container;
+the dependencies can be downloaded for another platform.
 """
 
 from __future__ import annotations

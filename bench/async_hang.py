@@ -2,10 +2,10 @@
 
     python bench/async_hang.py --trials 3 --timeout 60 --out hang.jsonl
 
-Each trial is a process of its own that makes the vector, resets it and steps it. Patches: `none`; `view`, which
-widens the sums but leaves `ram` the emulator's own memory; `copy`, which gives `ram` another dtype by `astype`, that
-is, as a copy made once. Mode `single` makes one environment without any worker. At the time limit the stacks of the
-trial's processes are taken with py-spy (native ones too, where it may) before they are killed.
+Each trial is a separate process that creates the vector, resets it and steps it. Patches: `none`; `view`, which
+widens the sums but leaves `ram` as the emulator's own memory; `copy`, which changes the dtype of `ram` with `astype`,
+which is a copy made once. Mode `single` creates one environment without a worker. At the time limit, py-spy takes the
+stacks of the trial's processes (native ones too, where permitted) before they are killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATCHES = ("none", "view", "copy")
 
 
 def apply_patch(kind: str) -> None:
-    """Make gym-super-mario-bros 7.4 run on NumPy 2, rightly (`view`) or as one is tempted to (`copy`)."""
+    """Make gym-super-mario-bros 7.4 run on NumPy 2, correctly (`view`) or in the tempting but wrong way (`copy`)."""
     warnings.simplefilter("ignore")
     import numpy as np
     from nes_py import _rom, nes_env
@@ -81,7 +81,7 @@ class OldGymEnv:
 
 
 def trial(mode: str, patch: str, num_envs: int, threads_first: bool) -> None:
-    """Make, reset and step; runs in a process of its own."""
+    """Create, reset and step; runs in its own process."""
     if threads_first:
         import torch
 
@@ -102,7 +102,7 @@ def trial(mode: str, patch: str, num_envs: int, threads_first: bool) -> None:
 
 
 def stacks(parent: psutil.Process) -> list[str]:
-    """The stacks of the process and its children, where py-spy is there and may look."""
+    """Stacks of the process and its children, where py-spy is installed and permitted."""
     spy = shutil.which("py-spy") or str(Path(sys.executable).with_name("py-spy"))
     found = []
     for process in [parent, *parent.children(recursive=True)]:
@@ -117,7 +117,7 @@ def stacks(parent: psutil.Process) -> list[str]:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Processor time used so far: a loop burns it, a lock does not."""
+    """Processor time used so far: a loop uses it, a lock does not."""
     try:
         return round(sum(process.cpu_times()[:2]), 1)
     except psutil.NoSuchProcess:
@@ -125,7 +125,7 @@ def cpu_seconds(process: psutil.Process) -> float:
 
 
 def supervise(mode: str, patch: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One trial as a subprocess with a time limit; what became of it."""
+    """One trial as a subprocess with a time limit; returns its record."""
     command = [sys.executable, __file__, "--one", mode, patch, "--num-envs", str(options.num_envs)]
     began = time.monotonic()
     process = subprocess.Popen(

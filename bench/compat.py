@@ -1,12 +1,12 @@
-"""Trains and resumes with other versions of what Warpzone stands on, each set in its own environment: `make compat`.
+"""Trains and resumes with other versions of the dependencies, each set in its own environment: `make compat`.
 
-    python bench/compat.py                     every row that costs no other torch
+    python bench/compat.py                     every row that needs no other torch
     python bench/compat.py --rows 1 6          only these
     python bench/compat.py --torch 2.9.1       and this torch, which pip will download
 
-Every environment gets the same wheel. Rows with the torch of this environment share its files, for they are the same;
-everything else is installed anew. Each row then resumes the checkpoint of every other. Results go to standard output
-and to compat.json and compat.md in the folder of `--out`; exits with 1 if anything failed.
+Every environment gets the same wheel. Rows with the torch of this environment share its files; everything else is
+installed separately. Each row then resumes the checkpoint of every other. Results go to standard output and to
+compat.json and compat.md in the folder of `--out`; exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRITTEN = ("trains", "resumes", "GRU, replay", "nes-py backend", "Gymnasium API"
 
 @dataclass(frozen=True)
 class Row:
-    """Versions as pip takes them; what is left out is the newest, and torch the one of this environment."""
+    """Versions as pip specifiers; by default the newest, and this environment's torch."""
 
     gymnasium: str = "==1.4.*"
     numpy: str = ">=2"
@@ -46,7 +46,7 @@ class Row:
     def requirements(self) -> list[str]:
         numpy = [f"numpy{self.numpy}"]
         if self.numpy.startswith("==1"):
-            # Newer ones refuse NumPy 1 when they are imported, which pip does not know.
+            # Newer versions refuse NumPy 1 at import, which pip does not know.
             numpy.append("pyarrow<26")
         torch = f"torch=={self.torch or TORCH_HERE}"
         return [f"gymnasium{self.gymnasium}", *numpy, f"nes-py{self.nes_py}", torch]
@@ -70,20 +70,20 @@ MATRIX = (
 @dataclass(frozen=True)
 class Config:
     rows: tuple[int, ...] = ()
-    """Only these rows, by their numbers in the table."""
+    """Only these rows, by number."""
     torch: tuple[str, ...] = ()
-    """Run rows of these versions of torch as well; on Linux each is gigabytes to download."""
+    """Also run rows with these torch versions; on Linux each downloads gigabytes."""
     out: Path = ROOT / "build" / "compat"
-    """Where environments, runs and results go. Environments are used again."""
+    """Folder for environments, runs and results. Environments are reused."""
     wheel: Path | None = None
-    """A wheel that is already built; by default one is built from this checkout."""
+    """An existing wheel; by default one is built from this checkout."""
     dry_run: bool = False
     """Print what would be run."""
 
 
 @dataclass
 class Result:
-    """What came of a row: why it was not run, or what was tried."""
+    """The outcome of a row: why it was not run, or what was tried."""
 
     row: Row
     not_run: str = ""
@@ -93,7 +93,7 @@ class Result:
     took_s: float = 0.0
 
     def failures(self) -> list[str]:
-        """What went wrong, each with all it went wrong in."""
+        """Failures, each with the trials in which it occurred."""
         tried = {**self.tried, **{f"checkpoint of row {n}": said for n, said in self.resumed.items()}}
         wrong: dict[str, list[str]] = {}
         for name, said in tried.items():
@@ -103,7 +103,7 @@ class Result:
 
 
 def why_not(row: Row, asked: tuple[str, ...]) -> str:
-    """Why a row is not run unless asked for; wheels for Linux bring CUDA along, others are small."""
+    """Why a row runs only on request; wheels for Linux include CUDA, others are small."""
     if not row.torch or row.torch in (*asked, TORCH_HERE.partition("+")[0]) or sys.platform != "linux":
         return ""
     return f"torch {row.torch} is gigabytes to download: ask with --torch {row.torch}"
@@ -114,7 +114,7 @@ def say(line: str) -> None:
 
 
 def pip(*arguments: str) -> None:
-    """Raises RuntimeError with pip's last words."""
+    """Raises RuntimeError with the last line of pip's output."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -123,7 +123,7 @@ def pip(*arguments: str) -> None:
 
 
 def build_wheel(out: Path) -> Path:
-    """The native build is kept, so that the next is quick; it is not the one of the editable install."""
+    """The native build is kept so that the next one is quick; it is not the editable install's."""
     folder = out / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
     build_folder = f"--config-settings=build-dir={out / 'native'}"
@@ -178,7 +178,7 @@ def run_trial(python: Path, *arguments: str) -> dict[str, Any]:
 
 
 def run_rows(config: Config, results: dict[int, Result]) -> None:
-    """Fill in what every row that is to be run comes to."""
+    """Run every selected row and fill in its outcome."""
     out = config.out.resolve()
     say("building the wheel" if config.wheel is None else f"using {config.wheel}")
     wheel = config.wheel.resolve() if config.wheel else build_wheel(out)

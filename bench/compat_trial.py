@@ -1,7 +1,7 @@
 """What `make compat` tries in one environment, run by the Python of that environment.
 
-    python compat_trial.py write FOLDER            trains there, resumes, and leaves a checkpoint
-    python compat_trial.py read FOLDER OTHER...    resumes the checkpoints that others left
+    python compat_trial.py write FOLDER            trains, resumes, and leaves a checkpoint
+    python compat_trial.py read FOLDER OTHER...    resumes the checkpoints of other rows
 
 Prints a JSON object: for every trial "yes" or what went wrong.
 """
@@ -37,7 +37,7 @@ LASTING = ("global_step", "loss_policy", "loss_value", "entropy", "approx_kl", "
 
 
 def warpzone(*argv: str) -> None:
-    """Run a command; raises what it said if it failed."""
+    """Run a command; raises its output if it failed."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = main([*argv])
@@ -50,7 +50,7 @@ def train(folder: Path, run: str, updates: int, *flags: str) -> None:
 
 
 def outcome(run: Path) -> list[list[Any]]:
-    """What the second half of a run computed."""
+    """Metrics of the second half of a run."""
     return [[r[name] for name in LASTING] for r in read_metrics(run) if r["update"] > HALF]
 
 
@@ -111,7 +111,7 @@ def write(folder: Path) -> dict[str, str]:
 
 
 def read(folder: Path, others: list[Path]) -> dict[str, str]:
-    """Go on from where others were at half time; `same` if all that follows is as it was there."""
+    """Resume from the half-way checkpoints of other rows; `same` if everything after is identical."""
 
     def go_on(other: Path) -> str:
         run = f"from_{other.name}"

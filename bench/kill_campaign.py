@@ -1,8 +1,8 @@
-"""Kills runs at random moments, on good and failing disks, and checks what each leaves: `python
+"""Kills runs at random moments, on good and failing disks, and checks what each leaves behind: `python
 bench/kill_campaign.py`.
 
 Kills real `warpzone train` processes, or with `--target stand-in` a small program that saves far more often.
-Prints one line per kind of kill; exits with 1 if any left something unsound.
+Prints one line per kind of kill; exits with 1 if any kill was unsound.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Config:
     target: Literal["train", "stand-in"] = "train"
     """What is killed."""
     kills: int = 200
-    """Kills in all, spread over the kinds."""
+    """Total kills, spread over the kinds."""
     kills_per_run: int = 10
-    """Kills of one and the same run, each resuming from what the one before left."""
+    """Kills per run, each resuming from what the previous one left."""
     seed: int = 0
 
 
 @dataclass
 class Tally:
-    """Of one kind of kill."""
+    """Totals for one kind of kill."""
 
     kills: int = 0
     unsound: int = 0
@@ -47,7 +47,7 @@ class Tally:
 
 
 def kill_trainings(config: Config, folder: Path) -> list[str]:
-    """Kill `warpzone train`; the problems."""
+    """Kill `warpzone train`; returns the problems."""
     tallies, problems = {kind: Tally() for kind in KINDS}, []
     furthest = 1
     for kill in range(config.kills):
@@ -64,7 +64,7 @@ def kill_trainings(config: Config, folder: Path) -> list[str]:
             tally.unsound += 1
             problems.append(f"kill {kill} ({kind}): {outcome.problem}")
         print(f"kill {kill}: {name}, {kind}, update {outcome.updates} {outcome.problem}", file=sys.stderr)
-    print("| kind | kills | in the midst of a save | saves that failed | most updates lost | unsound |")
+    print("| kind | kills | during a save | saves that failed | most updates lost | unsound |")
     print("|---|---|---|---|---|---|")
     for kind, t in tallies.items():
         print(f"| {kind} | {t.kills} | {t.while_saving} | {t.failed_saves} | {t.most_lost} | {t.unsound} |")
@@ -72,20 +72,20 @@ def kill_trainings(config: Config, folder: Path) -> list[str]:
 
 
 def _strayed_runs(folder: Path, furthest: int) -> list[str]:
-    """Runs that are not, bit for bit, the run that was never killed."""
+    """Runs that differ in any bit from the run that was never killed."""
     runs = sorted(folder.glob("run_*/"))
     flags = [*FLAGS, "--runs-dir", str(folder), "--run-name", "whole", "--total-updates", str(furthest)]
     command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     problems = [
-        f"{run.name} strays at update {at[0]}" for run in runs if (at := strayed(run, folder / "whole"))
+        f"{run.name} differs at update {at[0]}" for run in runs if (at := strayed(run, folder / "whole"))
     ]
-    print(f"{len(runs) - len(problems)} of {len(runs)} runs recorded what one that was never killed did")
+    print(f"{len(runs) - len(problems)} of {len(runs)} runs are bit-exact with a run that was never killed")
     return problems
 
 
 def kill_stand_ins(config: Config, folder: Path) -> list[str]:
-    """Kill the small program; the problems."""
+    """Kill the small program; returns the problems."""
     kills, lost, problems = Counter[str](), Counter[str](), []
     for kill in range(config.kills):
         fault = FAULTS[kill % len(FAULTS)]
@@ -103,7 +103,7 @@ def kill_stand_ins(config: Config, folder: Path) -> list[str]:
 
 def main(config: Config) -> int:
     started = time.monotonic()
-    # Stopped in the midst of it, it must not leave a training behind that nobody kills.
+    # If the campaign itself is stopped, no training process may be left running.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         campaign = kill_trainings if config.target == "train" else kill_stand_ins

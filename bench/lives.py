@@ -1,8 +1,8 @@
-"""10,000 lives of a vector: made, reset, stepped and closed, from one thread, from several, and behind a fork.
+"""10,000 vectors created, reset, stepped and closed, from one thread, from several, and after a fork.
 
     python bench/lives.py [--lives 10000]
 
-Fails if one hangs for a minute, if a thread is left behind or if memory keeps growing.
+Fails if one hangs for a minute, if a thread is leaked or if memory keeps growing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import warpzone
 
 
 def live(seed: int) -> None:
-    """One life, a little different each time."""
+    """One vector from creation to close, slightly different each time."""
     dice = np.random.default_rng(seed)
     count = int(dice.integers(1, 9))
     options: dict[str, Any] = {"threads": int(dice.integers(1, 4)), "frame_skip": int(dice.integers(1, 5))}
@@ -85,7 +85,7 @@ def main() -> int:
         f"{lives} lives in {time.perf_counter() - began:.0f} s: {left} thread(s) left, "
         f"{samples[-1]:.0f} MB, {growth:+.1f} MB from the first half to the second"
     )
-    # BLAS keeps threads of its own; ours are joined.
+    # BLAS keeps its own threads; ours are joined.
     return 0 if left <= 1 + (os.cpu_count() or 1) and growth < 20 else 1
 
 

@@ -1,13 +1,13 @@
-"""What logging costs: the default CPU training with everything recorded and with nothing, in turns, in one run.
+"""What logging costs: the default CPU training with everything recorded and with nothing, alternating within one run.
 
     python bench/logging_cost.py --minutes 5
 
-A window is a second or two of the real training loop on 1-1. In every second one nothing is recorded: no metrics,
-episodes, TensorBoard curves, Parquet, heartbeat, resource monitor, slow-step tracer or meters of the environments.
+A window is a second or two of the real training loop on 1-1. In every other window nothing is recorded: no metrics,
+episodes, TensorBoard curves, Parquet, heartbeat, resource monitor, slow-step tracer or environment meters.
 
-Prints what recording adds to a window, by the clock and in processor time, as the median over groups of four (on, off,
-off, on) with its standard error. On a machine that is shared that error is large, so the processor time inside the
-recorders, and of their threads, is counted as well; exits with 1 if it is 2 % of all processor time or more.
+Prints what recording adds to a window, in wall time and processor time, as the median over groups of four (on, off,
+off, on) with its standard error. On a shared machine that error is large, so the processor time of the recorders and
+their threads is counted as well; exits with 1 if it is 2 % of all processor time or more.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Config:
     records: int = 1
     """Records of the metrics in a window; there is one every five updates."""
     threads: int = 0
-    """Threads that emulate and learn; 0: those of the preset. With one, nobody spins while waiting for another that was
-    put off by other work on the machine."""
+    """Threads that emulate and learn (0 = the preset's). With one thread, none spins while waiting for another that
+    other work has delayed."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Window:
     cpu_s: float
     """Processor time of the whole process."""
     recording_s: float
-    """Processor time inside the recorders and of their threads."""
+    """Processor time of the recorders and their threads."""
 
 
 class Silence:
@@ -127,7 +127,7 @@ class SwitchedFolder(RunFolder):
 
 
 class SwitchedMeter(EnvironmentMeter):
-    """Looks at the environments only while recording is on."""
+    """Meters the environments only while recording is on."""
 
     def observe(self, columns: slice, info: Mapping[str, Any], scale: float) -> None:
         if Switch.is_on:
@@ -135,7 +135,7 @@ class SwitchedMeter(EnvironmentMeter):
 
 
 class Windows:
-    """A display that is told of every record, ends windows and switches between them: on off off on."""
+    """A display that receives every record, ends windows and switches between them: on off off on."""
 
     def __init__(self, records: int) -> None:
         self.length = records
@@ -212,13 +212,13 @@ def main(config: Config) -> int:
             ),
             stage=replace(chosen.stage, env_threads=config.threads),
             watch=replace(chosen.watch, slow_step_trace_threshold=SLOW_STEP_S),
-            # Checkpoints are no logging, and would fall into one window or another.
+            # Checkpoints are not logging and would fall into arbitrary windows.
             checkpoint=replace(chosen.checkpoint, latest_every_updates=0, latest_every_s=0.0),
         )
         loop.train(chosen, display)
     windows = display.windows
     if len(windows) < 12:
-        sys.exit(f"only {len(windows)} windows came to an end: give it more --minutes")
+        sys.exit(f"only {len(windows)} windows were completed: use more --minutes")
     updates = config.records * chosen.run.log_interval
     off_s = statistics.median(w.wall_s for w in windows if not w.is_on)
     steps = updates * chosen.collect.num_envs * chosen.collect.rollout_steps

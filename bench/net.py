@@ -2,7 +2,7 @@
 
     python bench/net.py [--encoder small] [--threads 2] [--rounds 15]
 
-Checks first that both give the same numbers, then times them in turn and prints microseconds per picture:
+Checks first that both give the same numbers, then times them alternately and prints microseconds per observation:
 acting for 64 environments, evaluating a rollout, and a whole update of one epoch of PPO (targets, gathering,
 forward, backward, Adam).
 """
@@ -50,7 +50,7 @@ def seconds(call: Callable[[], object], repeats: int) -> float:
 def compare(
     name: str, pictures: int, torch_call: Callable[[], object], native_call: Callable[[], object], rounds: int
 ) -> None:
-    """Time both in turn and print medians and the ratio with its quartiles."""
+    """Time both alternately and print medians and the ratio with its quartiles."""
     repeats = max(1, 2048 // pictures)
     seconds(torch_call, 1), seconds(native_call, 1)
     times = np.array([(seconds(torch_call, repeats), seconds(native_call, repeats)) for _ in range(rounds)])
@@ -93,7 +93,7 @@ def main() -> None:
 
     everything = rollout.sequences(torch.arange(ENVS)).flatten(0, 1)
     few, rounds = everything[:ENVS], args.rounds
-    print(f"{'us per picture':24} {'torch':>10} {'native':>10} {'ratio':>10}   quartiles")
+    print(f"{'us per observation':24} {'torch':>10} {'native':>10} {'ratio':>10}   quartiles")
     with torch.no_grad():
         compare(
             "act, 64 pictures", ENVS, lambda: policy.act(few), lambda: native_policy.act(few), args.rounds

@@ -1,12 +1,12 @@
-"""What the live page costs a training: no viewer, one, two, and one that was just killed, in turns beside one run.
+"""What the live page costs a training: no viewer, one, two, and one that was just killed, alternating beside one run.
 
     python bench/page_cost.py                                            # eight minutes
     python bench/page_cost.py --rounds 1 --window-s 2.5 --settle-s 1     # half a minute, to see that it works
 
 The default CPU training on 1-1 runs as one process and `warpzone watch` as another, as a user has them. A viewer is a
-process that does what a tab does: it follows the run's news and the agent at play. Every window with viewers is
-compared with the windows without any before and behind it; the median of these ratios of decisions per second is
-printed with its quartiles and standard error. Viewers of a real page are on machines of their own; here they share the
+process that does what a tab does: it follows the run's updates and the agent playing. Every window with viewers is
+compared with the windows without viewers before and after it; the median of these ratios of decisions per second is
+printed with its quartiles and standard error. Viewers of a real page are on other machines; here they share the
 training's cores, so the processor time of the page and of the viewers is printed as well. Exits with 1 if a viewer saw
 nothing, or if one viewer, a killed viewer or the page's work for a second viewer costs 3 % or more.
 """
@@ -46,12 +46,12 @@ KINDS = ("one viewer", "two viewers", "a killed viewer")
 @dataclass(frozen=True)
 class Config:
     rounds: int = 16
-    """Each has one window of every kind, and as many without a viewer between them."""
+    """Rounds; each has one window of every kind, with windows without a viewer between them."""
     window_s: float = 4.0
     settle_s: float = 1.0
-    """Time for viewers to come and go before a window."""
+    """Seconds for viewers to come and go before a window."""
     warmup_s: float = 4.0
-    """Time for the training to find its speed, behind a first visit to the page."""
+    """Seconds for the training to reach its speed after a first visit to the page."""
     train: tuple[str, ...] = ()
     """More flags for the training."""
     viewer: str = ""
@@ -66,7 +66,7 @@ class Window:
     page_s: float
     """Processor time of the page in it."""
     viewers_s: float
-    """The same of all viewers together."""
+    """Processor time of all viewers together."""
 
     def rate(self, times: Numbers, steps: Numbers) -> float:
         """Decisions per second, between records too."""
@@ -92,13 +92,13 @@ class Viewer:
             raise RuntimeError("a viewer could not see the page")
 
     def leave(self) -> tuple[int, int]:
-        """Close the tab; the news and pictures that it got."""
+        """Close the tab; returns the messages and frames it received."""
         said, _ = self._process.communicate("", timeout=PATIENCE_S)
         news, pictures = json.loads(said)
         return news, pictures
 
     def kill(self) -> None:
-        """As if the browser had been killed: no farewell on the sockets."""
+        """As if the browser had been killed: the sockets are not closed."""
         self._process.kill()
         self._process.communicate()
 
@@ -145,7 +145,7 @@ def wait_for(path: Path, training: subprocess.Popen[Any]) -> None:
 
 
 def measure(config: Config, address: str, page: subprocess.Popen[Any]) -> tuple[list[Window], int, int]:
-    """The windows, beginning and ending with one without viewers; the news and pictures that viewers got."""
+    """The windows, starting and ending with one without viewers; the messages and frames that viewers received."""
     windows: list[Window] = []
     news = pictures = 0
 
@@ -159,7 +159,7 @@ def measure(config: Config, address: str, page: subprocess.Popen[Any]) -> tuple[
         windows.append(Window(kind, began, time.time(), page_s, viewers_s))
 
     for number in range(config.rounds):
-        # Another order in every round, so that no kind always comes behind the same one.
+        # Another order in every round, so that no kind always follows the same one.
         for kind in KINDS[number % 3 :] + KINDS[: number % 3]:
             window("", [])
             viewers = [Viewer(address) for _ in range(2 if kind == "two viewers" else 1)]
@@ -176,7 +176,7 @@ def measure(config: Config, address: str, page: subprocess.Popen[Any]) -> tuple[
 
 
 def report(windows: list[Window], times: Numbers, steps: Numbers) -> float:
-    """Print the ratios; the largest median cost."""
+    """Print the ratios; returns the largest median cost."""
     rates = [window.rate(times, steps) for window in windows]
     alone = [rate for window, rate in zip(windows, rates, strict=True) if not window.kind]
     spread = np.percentile(alone, [25, 75])
@@ -204,7 +204,7 @@ def report(windows: list[Window], times: Numbers, steps: Numbers) -> float:
 
 
 def report_processor_time(windows: list[Window]) -> float:
-    """Print whose work it is; what the page does for a second viewer, as a share of the machine."""
+    """Print the processor time by process; returns the page's cost of a second viewer, as a share of the machine."""
 
     def shares(kind: str) -> tuple[float, float]:
         """Of a core: the page's and the viewers'."""
@@ -256,7 +256,7 @@ def main(config: Config) -> int:
     steps = np.array([record["global_step"] for record in records])
     worst = max(report(windows, times, steps), report_processor_time(windows))
     print(
-        f"viewers got {news} messages of news and {pictures} pictures; load average "
+        f"viewers received {news} messages and {pictures} frames; load average "
         f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
     return 0 if news and pictures and worst < LIMIT else 1

@@ -1,4 +1,4 @@
-"""Curves for docs/research: reads the metrics of runs, writes one small CSV each and one picture of all.
+"""Curves for docs/research: reads the metrics of runs, writes one small CSV each and one plot of all.
 
 python bench/plot_curves.py --out docs/media/h200-1-1.png --title "1-1 on one H200" seed0=runs/a seed1=runs/b
 python bench/plot_curves.py --board 4 --out docs/media/board.png 1-1=runs/stage-1-1 1-2=runs/stage-1-2  # a panel each
@@ -38,7 +38,7 @@ def _mean(value: Any) -> float:
 
 
 def keep(records: list[dict[str, Any]], field: str, path: Path, every_s: float) -> None:
-    """One run's curve as CSV, with a row for so many seconds at most."""
+    """One run's curve as CSV, with at most one row per so many seconds."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = tuple(dict.fromkeys((*COLUMNS, field)))
     due = 0.0
@@ -94,12 +94,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--title", default="")
     parser.add_argument(
-        "--field", default="clear_rate_mean", help="what is drawn; a mean where it is by stage"
+        "--field", default="clear_rate_mean", help="field to plot; the mean where it is per stage"
     )
     parser.add_argument("--ylabel", default="clear rate, last 100 episodes")
     parser.add_argument("--csv-dir", type=Path, default=None, help="keep each run's curve here as CSV")
     parser.add_argument("--every", type=float, default=0.0, help="seconds between two rows of the CSV")
-    parser.add_argument("--board", type=int, default=0, help="a panel for each run, so many in a row")
+    parser.add_argument("--board", type=int, default=0, help="a panel for each run, this many per row")
     args = parser.parse_args()
     items = [item.partition("=") for item in args.runs]
     runs = {label: read(Path(where)) for label, _, where in items}

@@ -1,12 +1,12 @@
-"""One agent for each stage, all with one setting: which stages fall to it, and in what time. Made for a GPU.
+"""One agent per stage, all with one setting: which stages it masters, and in what time. Made for a GPU.
 
     python bench/specialists.py --out specialists -- --preset gpu --gamma 0.97 --ground stood --action-type complex
     python bench/specialists.py --stages 1-1 1-4 --minutes 0.2 --out /tmp/few -- --preset cpu     # to see that it works
 
-What stands behind `--` goes to `warpzone train`. A stage is trained until its last episodes and fresh ones clear at
-`--until`, or until its time is over; then 100 fresh sampled episodes count. Each result is written at once, so that the
-same command goes on where it was stopped; with more minutes it goes on with the stages that are not yet at the goal.
-The table is printed and kept as Markdown beside the results.
+Everything after `--` is passed to `warpzone train`. A stage is trained until its last episodes and fresh ones clear at
+`--until`, or until its time is up; then 100 fresh sampled episodes are played. Each result is written at once, so the
+same command resumes where it stopped; with more minutes it continues the stages below the goal. The table is printed
+and saved as Markdown beside the results.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Config:
     stages: tuple[str, ...] = ("all",)
     """Stages, worlds or 'all'."""
     minutes: float = 3.0
-    """Most training for each stage."""
+    """Maximum training per stage, in minutes."""
     until: float = 0.95
-    """Clear rate at which a stage is done."""
+    """Clear rate at which training stops."""
     parallel: int = 1
     """Stages trained at the same time."""
     episodes: int = 100
-    """Fresh episodes that count."""
+    """Fresh episodes to evaluate."""
 
 
 def specialist(config: Config, stage: str, flags: list[str]) -> dict[str, Any]:
-    """Train and evaluate one stage, unless that is done already."""
+    """Train and evaluate one stage, unless that is already done."""
     result = config.out / f"{stage}.json"
     before_s = 0.0
     if result.exists():
@@ -86,7 +86,7 @@ def specialist(config: Config, stage: str, flags: list[str]) -> dict[str, Any]:
 
 
 def _say(config: Config, stage: str, command: list[str]) -> str | None:
-    """Run a command; why it failed, if it did."""
+    """Run a command; returns why it failed, if it did."""
     done = subprocess.run([*WARPZONE, *command], capture_output=True, text=True, check=False)
     (config.out / f"{stage}.{command[0]}.log").write_text(done.stdout + done.stderr)
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[-1]

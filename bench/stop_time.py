@@ -1,10 +1,10 @@
-"""How long Ctrl+C takes: `warpzone train` with the default CPU preset is told to stop at random moments.
+"""How long Ctrl+C takes: `warpzone train` with the default CPU preset is interrupted at random moments.
 
     python bench/stop_time.py
 
-Trials resume one and the same run: in the midst of training, of a film, and of an evaluation, for which the run first
-has to clear 1-1 once, or to `--start` from a checkpoint that does. Each must end with exit code 130 and a `latest` of
-all that was recorded, in less than 5 s.
+Trials resume the same run: during training, while recording a video, and during an evaluation, for which the run first
+has to clear 1-1 once, or to `--start` from a checkpoint that does. Each must end with exit code 130 and a `latest` that
+includes everything recorded, in less than 5 s.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ MOMENTS = {
     "film": ("--until-clear-rate", "0", "--video-interval", "20"),
     "evaluation": ("--until-clear-rate", "0.01"),
 }
-"""When to stop, and the flags that make such moments come."""
+"""When to stop, and the flags that bring about such moments."""
 
 
 @dataclass(frozen=True)
 class Config:
     trials: dict[str, int]
-    """How often to stop at each kind of moment."""
+    """Trials per kind of moment."""
     start: str = ""
-    """A checkpoint to begin from."""
+    """Checkpoint to start from."""
     seed: int = 0
     timeout_minutes: float = 20.0
-    """How long to wait for a moment to come."""
+    """Maximum wait for such a moment, in seconds."""
 
 
 def stop_once(
     runs: Path, moment: str, start: str, chance: random.Random, timeout_s: float
 ) -> tuple[float, int, str]:
-    """Seconds from Ctrl+C to the end, the update of `latest`, and what is wrong."""
+    """Seconds from Ctrl+C to the end, the update of `latest`, and the problem, if any."""
     run = runs / "mario"
     metrics, log = run / METRICS_FILE, run / LOG_FILE
     recorded, said = _read(metrics), _read(log).count(b"evaluating")

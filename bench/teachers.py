@@ -1,5 +1,5 @@
-"""What a teacher is worth: how often it clears its stage when its likelier actions become likelier (`--temperatures`),
-and on larger pictures that are reduced to its own (`--shown 84`).
+"""What a teacher is worth: how often it clears its stage at lower temperatures (`--temperatures`), and on larger frames
+that are reduced to its own size (`--shown 84`).
 
     python bench/teachers.py --agent agents/maze-7-4.safetensors --stage 7-4
     python bench/teachers.py --agent agents/maze-7-4.safetensors --stage 7-4 --temperatures 1 --shown 84
@@ -24,21 +24,21 @@ MOST_DECISIONS = 2000
 @dataclass(frozen=True)
 class Config:
     agent: str
-    """A checkpoint, an agent's file or a run."""
+    """A checkpoint, an exported agent or a run."""
     stage: str
     """Stage to play, from its true start."""
     temperatures: tuple[float, ...] = (1.0, 0.7, 0.5, 0.3)
-    """What its logits are divided by."""
+    """Divisors of its logits."""
     shown: int = 0
-    """Side of the pictures that are reduced to the agent's; 0 shows it its own."""
+    """Side of the frames that are reduced to the agent's size (0 = its own frames)."""
     episodes: int = 60
-    """Episodes for each temperature."""
+    """Episodes per temperature."""
     seed: int = 5
-    """Of idle frames and actions."""
+    """Random seed of idle frames and actions."""
 
 
 def clear_rate(agent: Agent, config: Config, temperature: float) -> float:
-    """Share of first episodes, one for each environment, that reach the end."""
+    """Share of first episodes, one per environment, that clear the stage."""
     view = replace(agent.view, size=(config.shown, config.shown)) if config.shown else agent.view
     envs = make_envs(
         view, config.episodes, [config.stage], threads=0, seed=config.seed, frame_stack=view.frame_stack,
@@ -65,7 +65,7 @@ def clear_rate(agent: Agent, config: Config, temperature: float) -> float:
 
 def main(config: Config) -> None:
     agent = load_agent(config.agent, Path("runs"), torch.device("cpu"), threads=torch.get_num_threads())
-    shown = f"{config.shown}x{config.shown} reduced" if config.shown else "its own pictures"
+    shown = f"{config.shown}x{config.shown} reduced" if config.shown else "its own frames"
     for temperature in config.temperatures:
         rate = clear_rate(agent, config, temperature)
         print(

@@ -1,4 +1,4 @@
-"""A film of random play, which shows what an agent has to learn.
+"""A video of random play, which shows what an agent has to learn.
 
 python examples/random_agent_video.py random.mp4 --decisions 150
 """
@@ -16,7 +16,7 @@ from warpzone.watch.video import write_video
 
 
 def play(decisions: int, stage: str) -> Iterator[np.ndarray]:
-    """Every frame of some decisions drawn at random, leaning to the right."""
+    """Every frame of randomly sampled decisions, biased to the right."""
     envs = warpzone.MarioVectorEnv(1, stage=stage, frame_skip=1, seed=0)
     envs.reset(seed=0)
     draw = np.random.default_rng(0)
