@@ -114,12 +114,12 @@ def test_the_page_follows_the_training_and_fits_the_screen(browser: Any, page: s
     # The board fills for the stages that were played, and only for those.
     wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".tile.seen")) == 2)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".tile")) == 32
-    # Two stages drawn evenly: their bars are as long as can be, all others have none.
+    # Two stages sampled evenly: their bars are as long as can be, all others have none.
     drawn = "return [...document.querySelectorAll('.tile')].filter((t) => t.title.includes('50 %')).length"
     assert browser.execute_script(drawn) == 2
     bars = "return [...document.querySelectorAll('.tile i')].filter((b) => b.offsetWidth > 0).length"
     assert browser.execute_script(bars) == 2
-    # The agent plays, and what it thinks stands beside the picture.
+    # The agent plays, and the policy's outputs are beside the frame.
     pictures = browser.find_element(By.ID, "screen")
     wait(lambda: int(pictures.get_attribute("data-pictures") or 0) > 10)
     assert len(browser.find_elements(By.CSS_SELECTOR, "#probabilities em")) == 7
@@ -160,7 +160,7 @@ def test_controls_are_refused_without_the_token_and_obeyed_with_it(
     wait(lambda: "must lie between" in text(browser, "answer"))
 
     pause.click()
-    wait(lambda: pause.text == "Go on")
+    wait(lambda: pause.text == "Resume")
     held = _records(runs)
     time.sleep(3)
     assert _records(runs) == held

@@ -219,14 +219,14 @@ def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_pa
     with pytest.raises(ConfigError, match="does not lead to its end"):
         places_along(replace(trail, sequence="RIGHT:40"), VIEW)
     for odd in ("SELECT:8", "RIGHT:3"):
-        with pytest.raises(ConfigError, match="no decisions of the complex set"):
+        with pytest.raises(ConfigError, match="not decisions of the complex set"):
             places_along(replace(trail, sequence=odd), VIEW)
     with pytest.raises(ConfigError, match="is of another ROM"):
         load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
     with pytest.raises(ConfigError, match="has no trail of 1-2"):
         load_ways(str(folder), ["1-2"], VIEW, trail.rom_sha256)
     (folder / "1-1.json").write_text('{"stage": "1-1"')
-    with pytest.raises(ConfigError, match="is no trail"):
+    with pytest.raises(ConfigError, match="is not a trail"):
         load_trail(folder, "1-1")
     with pytest.raises(ConfigError, match="share from 0 to 1"):
         TrailConfig(trail_share=1.5)

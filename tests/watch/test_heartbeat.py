@@ -75,7 +75,7 @@ def test_a_stall_names_the_phase_and_dumps_all_stacks_a_few_times_only(
     heartbeat.beat("rollout")
     release.set()
     hanging.join()
-    wait_until(lambda: "going on" in capsys.readouterr().out or not heartbeat._alarms)
+    wait_until(lambda: "continuing" in capsys.readouterr().out or not heartbeat._alarms)
     heartbeat.close()
     assert alarms[:2] == [1, 2]
     dumps = sorted((tmp_path / "diagnostics").glob("stall_2*.log"))

@@ -190,7 +190,7 @@ def test_one_plays_and_a_second_only_watches_until_the_first_leaves(served: tupl
             ask(viewer, do="restart", stage="4-4")
             assert said(viewer) == {
                 "type": "said", "good": False,
-                "text": "Somebody else plays: you have the controls when they leave.",
+                "text": "Somebody else is playing: you get the controls when they leave.",
             }  # fmt: skip
             shown = wait_for(viewer, lambda told: "x" in told)
             assert (shown["start"], shown["buttons"]) == ("1-1", 0)
@@ -256,7 +256,7 @@ def test_with_nobody_there_the_game_stands_still_and_is_found_again(served: tupl
         ({"do": "open", "name": "../secret.replay.json"}, "There is no such file"),
         ({"do": "open", "name": "damaged.replay.json"}, "is not JSON"),
         ({"do": "open", "name": 5}, "There is no such file"),
-        ({"do": "dance"}, "There is no order 'dance'"),
+        ({"do": "dance"}, "There is no command 'dance'"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(
@@ -385,5 +385,5 @@ def test_a_pal_console_is_slower_and_keeps_to_its_region(out: Path) -> None:
             assert said(page)["good"]
         assert load_replay(out / "slow.replay.json").region == "pal"
         other = Cabinet(warpzone.rom())
-        with pytest.raises(ConfigError, match="played with --region pal"):
+        with pytest.raises(ConfigError, match="recorded with --region pal"):
             other.open(cabinet.recording())

@@ -1,1 +1,1 @@
-"""Where episodes begin and what to practise: curriculum, exploration, trails, the reverse curriculum."""
+"""Where episodes start and what to practise: curriculum, exploration, trails, the reverse curriculum."""

@@ -1,4 +1,4 @@
-"""Which stage comes next: drawn by what it lacks and by recent learning progress, never starving one."""
+"""Which stage comes next: sampled by how far it is from solved and by recent progress, never starving one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 Kind = Literal["fixed", "uniform", "progress"]
 
 FAST, SLOW = 0.05, 0.01
-"""How quickly the two averages of a stage's success follow its episodes."""
+"""Update rates of the two moving averages of a stage's success."""
 FLOOR = 0.25
-"""Share of all decisions that is spread evenly, so that mastered and hopeless stages are revisited."""
+"""Share of decisions spread evenly, so that mastered and hopeless stages are revisited."""
 MOVEMENT_WEIGHT = 2.0
-"""How much the movement of a stage's success counts beside what it lacks; chance alone moves it by 0.1."""
+"""Weight of a change in a stage's success beside its distance from solved; chance alone changes it by 0.1."""
 
 
 class Curriculum:
     """Shares of the stages among the next episodes.
 
-    Success of an episode is how much of the furthest known way it got, 1 for a clear, so that a stage which nobody
-    clears yet still shows progress. A stage earns its share by what it lacks, by how much its success has moved
-    lately, and by how long it has not been played. The share is one of decisions: where the agent dies soon, episodes
-    are short, and drawn evenly such a stage would have the least of the play though it needs the most.
+    Success of an episode is the share of the furthest known distance it covered, 1 for a clear, so that a stage never
+    cleared still shows progress. A stage's share follows its distance from solved, how much its success has
+    changed lately, and how long it has not been played. Shares are of decisions: where the agent dies early, episodes
+    are short, and sampled evenly such a stage would be played least though it needs the most.
     """
 
     def __init__(self, kind: Kind, stages: Sequence[str]) -> None:
@@ -42,15 +42,15 @@ class Curriculum:
 
     @property
     def adapts(self) -> bool:
-        """Whether the shares change while the run goes on."""
+        """Whether the shares change during the run."""
         return (self.kind == "progress" or self.mix is not None) and len(self.stages) > 1
 
     def fix(self, mix: NDArray[np.float64]) -> None:
-        """Draw the stages by these shares from the next episode on, whatever is learned of them."""
+        """Sample stages by these fixed shares from the next episode on."""
         self.mix = mix
 
     def observe(self, stage: int, cleared: bool, x_max: int, length: int) -> None:
-        """One episode from the true start of a stage is over."""
+        """Record a finished episode from the true start of a stage."""
         self.episodes += 1
         self.furthest[stage] = max(self.furthest[stage], x_max)
         success = 1.0 if cleared else 0.5 * x_max / self.furthest[stage]
@@ -78,7 +78,7 @@ class Curriculum:
         return shares
 
     def shares(self) -> dict[str, float]:
-        """The same by name, for people to look at."""
+        """The same by name, for display."""
         return {
             name: round(share, 4) for name, share in zip(self.stages, self.weights().tolist(), strict=True)
         }
@@ -96,12 +96,12 @@ class Curriculum:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take up what is known of the stages that both have."""
+        """Load what is known of the stages that both have."""
         for old, name in enumerate(state["stages"]):
             if name in self.stages:
                 new = self.stages.index(name)
                 for key in ("fast", "slow", "furthest", "length", "played", "last_played"):
-                    # Runs of before the shares were of decisions know no lengths.
+                    # Runs saved before shares were of decisions have no lengths.
                     if key in state:
                         getattr(self, key)[new] = state[key][old]
         self.episodes = state["episodes"]

@@ -1,8 +1,8 @@
-"""Finds a way through a stage by random play, going on from the most promising places it has been to.
+"""Finds a solution for a stage by random play that restarts from the most promising places reached so far.
 
-The places are cells: room, position to a tile, speed, and the game's own count of a maze's parts. A console that comes
-to a cell for the first time, or sooner than before, is kept as a snapshot. Random play begins again from the cells
-that were begun from least often (the first half of Go-Explore). No stage, coordinate or path is known beforehand.
+The places are cells: room, position to a tile, speed, and the game's own count of a maze's parts. An environment that
+reaches a cell for the first time, or sooner than before, is kept as a snapshot. Random play restarts from the cells
+that were used least often (the first half of Go-Explore). No stage, coordinate or path is known beforehand.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from warpzone.starts.trails import ACTIONS, Trail, sequence_of
 
 CONSOLES = 32
 PATIENCE = 60
-"""Decisions without a new cell after which a console begins elsewhere."""
+"""Decisions without a new cell after which an environment restarts elsewhere."""
 LET_GO = 0.15
-"""Chance at each decision that another random action begins."""
+"""Probability per decision of a new random action."""
 SOONER = 8
-"""Decisions by which a cell must be reached sooner to replace the way to it."""
+"""Decisions by which a cell must be reached sooner to replace the path to it."""
 TILE = 16
 _PAGE_X, _PIXEL_X, _SPEED_X, _VIEWPORT_Y, _PIXEL_Y = 0x006D, 0x0086, 0x0057, 0x00B5, 0x03B8
 _PARTS_RIGHT, _PARTS_PASSED, _AREA_TYPE, _AREA_NUMBER = 0x06D9, 0x06DA, 0x074E, 0x074F
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(eq=False)
 class _Cell:
-    """A place, how it was come to, and the console there."""
+    """A place, how it was reached, and the snapshot there."""
 
     number: int
     console: bytes
@@ -46,7 +46,7 @@ class _Cell:
 
 @dataclass(frozen=True)
 class Explored:
-    """How far random play is."""
+    """Progress of the search."""
 
     tried: int
     cells: int
@@ -55,7 +55,7 @@ class Explored:
 
 
 def cells_of(ram: NDArray[np.uint8]) -> Ints:
-    """One number for the place of each console [N]."""
+    """One number for the cell of each environment [N]."""
     r = ram.astype(np.int64)
     room = r[:, _AREA_TYPE] << 8 | r[:, _AREA_NUMBER]
     page, speed = (ram[:, at].astype(np.int8).astype(np.int64) for at in (_PAGE_X, _SPEED_X))
@@ -89,7 +89,7 @@ class Explorer:
         self._last = np.full(CONSOLES, -1, np.int64)
 
     def step(self) -> list[int] | None:
-        """One decision in every console; the whole way, if one of them got through."""
+        """One decision in every environment; the whole solution, if one of them cleared the stage."""
         self._begin_elsewhere()
         random = self._random
         lets_go = (random.random(CONSOLES) < LET_GO) | [not since for since in self._since]
@@ -117,7 +117,7 @@ class Explorer:
     # ---- inside ----
 
     def _begin_elsewhere(self) -> None:
-        """Consoles that found nothing new for a while go to cells that were seldom begun from."""
+        """Environments that found nothing new for a while restart from cells that were seldom used."""
         rows = np.flatnonzero(self._idle >= PATIENCE).tolist()
         if not rows:
             return
@@ -132,7 +132,7 @@ class Explorer:
         self._last[rows] = -1
 
     def _look(self, over: NDArray[np.bool_]) -> None:
-        """Keep the consoles that came to a new place, or sooner to a known one."""
+        """Keep the environments that reached a new cell, or a known one sooner."""
         ram = self._envs.ram
         here = cells_of(ram)
         for i in np.flatnonzero(~over & (here != self._last)).tolist():
@@ -183,7 +183,7 @@ def find_trail(
     progress: Callable[[Explored], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Trail | None:
-    """Random play until the stage is cleared once; None if the time is over or a stop is asked for."""
+    """Random play until the stage is cleared once; None if the time is up or a stop was requested."""
     explorer = Explorer(stage, frame_skip=frame_skip, seed=seed, rom=rom)
     try:
         while not should_stop():

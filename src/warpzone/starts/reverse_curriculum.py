@@ -1,8 +1,8 @@
-"""Learning backwards: episodes that begin along a known way through the stage.
+"""The reverse curriculum: episodes that start along a known solution of the stage, its trail.
 
-Starts are drawn most often at the frontier, around the first moments from which the stage is cleared, and else where
-success is lost: from where it is cleared less often than from a little further on. That is near the end at first and
-later further back, until the true start is reached. What the agent has to discover is then never far from what it can.
+Most starts are sampled at the frontier, around the first moments from which the stage is cleared, and the others where
+success is lost: where it is cleared less often than from a little further on. That is near the end at first and moves
+back until the true start is reached. What the agent has to discover is then never far from what it already masters.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from numpy.typing import NDArray
 from warpzone.errors import ConfigError
 
 PARTS = 20
-"""Of each way: success is counted for each part."""
+"""Parts of each trail; success is counted for each."""
 OPEN = 0.3
-"""Weight of a place by how open it is whether the stage will be cleared from there."""
+"""Weight of a place by how uncertain it is whether the stage will be cleared from there."""
 EVEN = 0.2
-"""Share of the draws that are even: of parts, and of places within one."""
+"""Share of uniform samples: of parts, and of places within one."""
 FRONTIER = 0.8
-"""Share of the draws at the frontier: around the first moments from which the stage is cleared at all."""
+"""Share of samples at the frontier: around the first moments from which the stage is cleared at all."""
 CLEARED, TOGETHER = 0.15, 8
-"""The clear rate that counts as such, over so many moments together."""
+"""The clear rate that counts as cleared, and over how many moments it is taken."""
 BEFORE, BEHIND = 4, 9
-"""How many moments before and behind the first of these the frontier reaches."""
+"""How many moments before and after the first of these the frontier extends."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
-"""How quickly the clear rates of the parts, of each place in them and of the true start follow their episodes."""
+"""Update rates of the clear rates of parts, of places in them and of the true start."""
 REACH_RATE, FURTHER = 0.01, 1.02
-"""How quickly the mean ground covered follows the episodes from the true start, and what is further than before."""
+"""Update rate of the mean ground covered from the true start, and the gain that counts as progress."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TrailConfig:
 
 
 class Startable(Protocol):
-    """What is asked of the environments."""
+    """What the environments must provide."""
 
     @property
     def num_envs(self) -> int: ...
@@ -65,8 +65,8 @@ class Startable(Protocol):
 class Way:
     """The places along one stage's trail, in parts, and how often the stage is cleared from each.
 
-    Episodes begin at any moment of a place. What has to be done there may want one place to the pixel; from some of
-    its moments that is nearer than from others, and the agent is led to it.
+    Episodes start at any moment of a place. What has to be done there may need an exact pixel; some moments are closer
+    to it than others, and so lead the agent to it.
     """
 
     def __init__(self, places: Sequence[Sequence[bytes]], patience: int = 0) -> None:
@@ -80,8 +80,8 @@ class Way:
         self.mastery = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
-        """A start: at the frontier; or mostly where success is lost before the next part, and where it is open; of the
-        places in a part by the same rule, where it is lost before the next; there, at any moment."""
+        """Sample a start: at the frontier; or in a part where success is lost before the next one or is uncertain, at a
+        place chosen by the same rule, and there at any moment."""
         if random.random() < FRONTIER:
             at = self.frontier()
             return int(random.integers(max(at - BEFORE, 0), min(at + BEHIND, len(self.starts))))
@@ -91,13 +91,13 @@ class Way:
         return int(random.integers(self._limits[place], self._limits[place + 1]))
 
     def frontier(self) -> int:
-        """The first moment from which on the stage is cleared now and then; the end of the way, if there is none."""
+        """The first moment from which the stage is cleared now and then; the end of the trail, if there is none."""
         sums = np.convolve(self.moments, np.ones(TOGETHER))[TOGETHER - 1 :]
         cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
         return int(cleared[0]) if len(cleared) else len(self.starts)
 
     def ended(self, start: int, cleared: bool) -> None:
-        """An episode that began at `start` is over."""
+        """Record a finished episode that started at `start`."""
         place = int(np.searchsorted(self._limits, start, side="right")) - 1
         part = next(p for p in range(self.parts) if place < self._first(p + 1))
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
@@ -105,7 +105,7 @@ class Way:
         self.moments[start] += EACH_RATE * (cleared - self.moments[start])
 
     def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
-        """An episode from the true start is over. As long as clears come or the mean grows, the stage is left alone."""
+        """Record a finished episode from the true start. While there are clears or gains, the trail is not used."""
         self.mastery += START_RATE * (cleared - self.mastery)
         self.reach += REACH_RATE * (ground - self.reach)
         further = self.reach > FURTHER * self.furthest
@@ -115,7 +115,7 @@ class Way:
             self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
 
     def need(self) -> float:
-        """How much of its share the trail should have."""
+        """How much of its share the trail should get."""
         return 0.0 if self.patience > 0 else 1.0 - self.mastery
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,17 +136,17 @@ class Way:
 
 
 def _lost(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of places along the way by the clear rates from there.
+    """Weights of places along the trail by the clear rates from there.
 
-    Random play gets into trouble and out again by luck. From such a place the stage is seldom cleared, and need not be
-    where it is cleared from a place before: only what exceeds all places before counts as lost there.
+    Random search gets into danger and out again by luck. From such a place the stage is seldom cleared, and need not be
+    if it is cleared from an earlier one: only what exceeds all earlier places counts as lost there.
     """
     best = np.maximum.accumulate(np.append(rates, 1.0))
     return np.diff(best) + OPEN * rates * (1.0 - rates)
 
 
 def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
-    """One of the places by weight; now and then any."""
+    """Sample a place by weight; sometimes uniformly."""
     total = float(weights.sum())
     if total <= 0.0 or random.random() < EVEN:
         return int(random.integers(len(weights)))
@@ -154,7 +154,7 @@ def _draw(weights: NDArray[np.float64], random: np.random.Generator) -> int:
 
 
 class ReverseCurriculum:
-    """Told of every step on the thread that collects; says where coming episodes begin."""
+    """Receives every step on the collecting thread and decides where the next episodes start."""
 
     def __init__(
         self,
@@ -176,12 +176,12 @@ class ReverseCurriculum:
         self._lock = threading.Lock()
 
     def attach(self, envs: Sequence[Startable]) -> None:
-        """Tell whose columns are whose: those of each vector follow those of the one before."""
+        """Assign columns to vectors: those of each vector follow those of the previous one."""
         first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
         self._envs = dict(zip(first, envs, strict=False))
 
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
-        """Take in one step of the environments in `columns`."""
+        """Process one step of the environments in `columns`."""
         ended = info.get("_final_info")
         if not self.ways or ended is None or not ended.any():
             return
@@ -197,7 +197,7 @@ class ReverseCurriculum:
                     envs.queue_start(row, self.ways[stage].starts[start])
 
     def metrics(self) -> dict[str, Any]:
-        """How often stages are cleared from their trails, and the share of episodes on trails since last."""
+        """Clear rates from the trails, and the share of episodes on trails since the last call."""
         with self._lock:
             share = self._on_trail / self._episodes if self._episodes else 0.0
             self._episodes = self._on_trail = 0
@@ -212,7 +212,7 @@ class ReverseCurriculum:
     # ---- inside ----
 
     def _needs(self) -> NDArray[np.float64]:
-        """The share of each stage's episodes that begin on its trail."""
+        """The share of each stage's episodes that start on its trail."""
         needs = np.zeros(len(self.stages))
         for stage, way in self.ways.items():
             needs[stage] = self._share * way.need()
@@ -229,14 +229,14 @@ class ReverseCurriculum:
             self.ways[stage].ended_from_start(
                 cleared, float(final["progress"][row]), int(final["steps"][row])
             )
-        # A start that was queued while the step was under way is the next episode's, or the one after it.
+        # A start queued during the step belongs to the next episode, or the one after it.
         if column in self._queued and info["from_snapshot"][row]:
             self._began[column] = self._queued.pop(column)
 
     # ---- saving ----
 
     def state_dict(self) -> dict[str, Any]:
-        """How far each way has been learned."""
+        """How far each trail has been learned."""
         with self._lock:
             return {
                 "stages": list(self.stages),
@@ -244,11 +244,11 @@ class ReverseCurriculum:
             }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume each way that is still the same."""
+        """Resume each trail that is unchanged."""
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                # Runs from before every moment was counted begin their ways anew.
+                # Runs saved before every moment was counted start their trails anew.
                 if (
                     way is not None
                     and isinstance(saved, dict)
@@ -258,12 +258,12 @@ class ReverseCurriculum:
 
     @property
     def play(self) -> TrailStarts:
-        """The episodes that are under way."""
+        """The current episodes."""
         return TrailStarts(self)
 
 
 class TrailStarts:
-    """Where the episodes that are under way began, and where coming ones will: saved with the environments."""
+    """Where the current episodes started, and where the next ones will; saved with the environments."""
 
     def __init__(self, owner: ReverseCurriculum) -> None:
         self._of = owner
@@ -284,7 +284,7 @@ class TrailStarts:
             }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume these episodes, if stages and ways are the same."""
+        """Resume these episodes, if stages and trails are the same."""
         of = self._of
         ways = {k: v["starts"] if isinstance(v, dict) else v for k, v in state["ways"].items()}
         if state["stages"] != of.stages or ways != self._ways():

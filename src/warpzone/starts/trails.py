@@ -1,4 +1,4 @@
-"""A trail: the buttons of one way through a stage, from its true start to the flag or the axe."""
+"""A trail: the buttons of one solution of a stage, from its true start to the flag or the axe."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from warpzone.errors import ConfigError
 from warpzone.watch.durable import write_durably
 
 ACTIONS = "complex"
-"""The buttons of trails: those that pipes and vines need are among them."""
+"""The actions of trails, including those that pipes and vines need."""
 SPACING = 24
-"""Pixels of a place to begin at."""
+"""Width of a place, in pixels."""
 IN_THE_AIR = 4
-"""Decisions between two such places in a jump."""
+"""Decisions between two places in a jump."""
 
 
 @dataclass(frozen=True)
 class Trail:
-    """Found by random play of ours, never by a person. The buttons are all it needs: the console repeats itself."""
+    """Found by random search, never by a person. The buttons are enough, as the emulator is deterministic."""
 
     stage: str
     rom_sha256: str
@@ -38,41 +38,41 @@ class Trail:
     sequence: str
     """As `--scripted-sequence` takes it: 'RIGHT+B:12,NOOP:4', in frames."""
     tried: int = 0
-    """Decisions that random play needed to find it."""
+    """Decisions the search needed to find it."""
     seconds: float = 0.0
-    """Time it needed."""
+    """Seconds it took."""
 
     def actions(self) -> list[int]:
-        """The numbers of the actions, one for each decision."""
+        """Action indices, one per decision."""
         numbers = {parse_buttons(name): i for i, name in enumerate(action_names(ACTIONS))}
         parts = parse_sequence(self.sequence)
         if any(part.buttons not in numbers or part.frames % self.frame_skip for part in parts):
             raise ConfigError(
-                f"The trail of {self.stage} has buttons or times that are no decisions of the {ACTIONS} set."
+                f"The trail of {self.stage} has buttons or durations that are not decisions of the {ACTIONS} set."
             )
         return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
 
 
 @dataclass(frozen=True)
 class _Visit:
-    """The player at a place: until when, with how much ground covered, and whether he stood there at last."""
+    """A visit to a place: its last moment, the ground covered, and whether the player stood there in the end."""
 
     place: tuple[int, ...]
     ground: int
     decision: int
     stands: bool
     moments: tuple[bytes, ...] = ()
-    """Snapshots, one for each decision there."""
+    """Snapshots, one per decision there."""
     blocks: bytes = b""
-    """What the stage was made of then."""
+    """The stage's blocks at that time."""
 
     def repeats(self, earlier: _Visit) -> bool:
-        """Whether nothing was gained since an earlier visit to the place."""
+        """Whether nothing was gained since an earlier visit to the same place."""
         return (self.place, self.ground, self.blocks) == (earlier.place, earlier.ground, earlier.blocks)
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
-    """Actions as text, equal ones together."""
+    """Actions as text, run-length encoded."""
     names = action_names(ACTIONS)
     return ",".join(f"{names[a]}:{len(list(run)) * frame_skip}" for a, run in groupby(actions))
 
@@ -93,16 +93,16 @@ def load_trail(folder: Path, stage: str) -> Trail | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f"{path} is no trail: {error}.") from error
+        raise ConfigError(f"{path} is not a trail: {error}.") from error
 
 
 def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
-    """Places on the way, first to last, each with a snapshot of every decision there, for environments with this view.
+    """Places on the trail, first to last, each with a snapshot of every decision there, for this view.
 
-    The trail is played once. One that does not end at the flag any more is refused. Random play wanders: where it comes
-    back to a place without new ground in between, that led nowhere and is left out. Where it gained some, or a block
-    was found or broken, the way back is kept: a place must never be far from the one behind it, from which the agent
-    can go on already. Hence long jumps have places too.
+    The trail is played once. One that no longer ends at the flag is rejected. Random search wanders: a loop back to a
+    place without new ground in between is left out. Where it gained ground, or a block was found or broken, the return
+    is kept: a place must never be far from the next one, from which the agent can already clear the stage. Hence long
+    jumps have places too.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
@@ -133,8 +133,8 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
-    """Add a visit: to the last if that goes on, and else without what lies between it and the last time there, if
-    nothing was gained since."""
+    """Add a visit: merge it with the last if that continues; else drop what lies between it and the previous visit
+    to the place, if nothing was gained since."""
     if visits and visits[-1].place == now.place:
         visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
         return
@@ -144,7 +144,7 @@ def _visit(visits: list[_Visit], now: _Visit) -> None:
 
 
 def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
-    """All on the ground, and of those in the air one every so often; the others are moments of the one before."""
+    """All places on the ground, and in the air one at an interval; the others become moments of the previous one."""
     kept: list[_Visit] = []
     for visit in visits:
         if visit.stands or (kept and visit.decision - kept[-1].decision >= IN_THE_AIR):
@@ -157,7 +157,7 @@ def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
 def load_ways(
     folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
 ) -> dict[int, list[tuple[bytes, ...]]]:
-    """The places along the trail of each stage, by its number, for those that have one in the folder."""
+    """The places along the trail of each stage, by its index, for stages that have one in the folder."""
     if not folder:
         return {}
     trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}

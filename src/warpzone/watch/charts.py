@@ -1,4 +1,4 @@
-"""The charts of a report: each takes the histories of one or more runs and gives a matplotlib figure, or
+"""The charts of a report: each takes the histories of one or more runs and returns a matplotlib figure, or
 None.
 """
 
@@ -22,7 +22,7 @@ _WIDTH, _HEIGHT = 8.0, 3.6
 
 
 def charts(histories: Histories) -> dict[str, Figure]:
-    """Title -> figure, for what the records have numbers for."""
+    """Title -> figure, for each field with numbers in the records."""
     drawn = {
         "Return": _curve(histories, "avg_return", "mean return of the last 100 episodes"),
         "Return quantiles": _quantiles(histories),

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: written beside their name, flushed to the disk, then renamed."""
+"""Files that are either complete or absent: written under a temporary name, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TEMPORARY_NAME = re.compile(r"^\..+\.(\d+)\.\d+\.tmp$")
 
 
 class Files:
-    """The system calls of a durable write, gathered so that a test can make each of them fail."""
+    """The system calls of a durable write, in one place so that a test can make each of them fail."""
 
     def create(self, path: Path) -> int:
-        """Open a new file for writing; a name that exists, also as a symlink, is an error."""
+        """Open a new file for writing; an existing name, even a symlink, is an error."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
 
     def write(self, descriptor: int, data: memoryview) -> int:
@@ -35,7 +35,7 @@ class Files:
         os.replace(source, target)
 
     def sync_folder(self, folder: Path) -> None:
-        """Make a rename survive a power cut; Windows has no such call and does not need it."""
+        """Make a rename survive a power failure; Windows has no such call and does not need it."""
         if os.name != "posix":
             return
         descriptor = os.open(folder, os.O_RDONLY)
@@ -81,7 +81,7 @@ class PendingFile:
         """Nothing is buffered; writers of file formats call it."""
 
     def finish(self) -> None:
-        """Put the bytes on the disk and close; the file still has its temporary name."""
+        """Flush the bytes to disk and close; the file still has its temporary name."""
         if self._descriptor is not None:
             self._files.sync(self._descriptor)
             self._close()
@@ -115,7 +115,7 @@ def pending_file(target: Path, files: Files = FILES) -> Iterator[PendingFile]:
 
 
 def write_durably(path: Path, data: bytes, files: Files = FILES) -> None:
-    """Replace `path` by `data`: a reader sees the old bytes or the new ones, also after a power cut."""
+    """Replace `path` with `data`: a reader sees the old bytes or the new ones, even after a power failure."""
     with pending_file(path, files) as pending:
         pending.write(data)
         pending.commit()

@@ -1,4 +1,4 @@
-"""Finished episodes: `episodes.jsonl`, and what the metrics say about the most recent of them."""
+"""Finished episodes: `episodes.jsonl`, and metrics of the most recent ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EpisodeLog:
     """Writes episode records and keeps the windows behind `avg_return`, `recent_return_*` and `clear_rate`.
 
     A record is `{stage, return, length, x_max, cleared, end, start}`; more keys are kept as they are. The windows are
-    of episodes from the true start of a stage: those with "snapshot" as their `start` are only written.
+    of episodes from the true start of a stage: those whose `start` is "snapshot" are only written.
     """
 
     def __init__(self, path: Path, *, window: int = WINDOW_EPISODES) -> None:
@@ -33,7 +33,7 @@ class EpisodeLog:
         self._first_flag_s: float | None = None
 
     def add(self, record: Mapping[str, Any], *, update: int, global_step: int, elapsed_s: float) -> None:
-        """`elapsed_s`: seconds of training so far, those before a resume included."""
+        """`elapsed_s`: seconds of training so far, including those before a resume."""
         with self._lock:
             self._episodes += 1
             episode = self._episodes
@@ -52,8 +52,8 @@ class EpisodeLog:
     def clear_rates(self, *, min_episodes: int = 1) -> dict[str, float]:
         """Share of the last episodes of each stage that reached the flag.
 
-        Stages with fewer than `min_episodes` are left out: one lucky episode is no reason to call a
-        checkpoint best.
+        Stages with fewer than `min_episodes` are left out: one lucky episode does not make a
+        checkpoint the best.
         """
         with self._lock:
             enough = {stage: seen for stage, seen in self._cleared.items() if len(seen) >= min_episodes}

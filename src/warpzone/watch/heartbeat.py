@@ -1,4 +1,4 @@
-"""Signs of life: what the run is doing, written at an interval, and a watchdog for when it does nothing."""
+"""Signs of life: what the run is doing, written at an interval, and a watchdog for when it stalls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpzone.watch.stacks import format_stacks
 _BACKSTOP_FILE = "stall_interpreter.log"
 
 StallCallback = Callable[[int], None]
-"""Called with 1 when a stall is seen and with 2, 3, ... when it is still there after twice as long."""
+"""Called with 1 when a stall is detected and with 2, 3, ... when it persists for twice as long."""
 
 
 class _Beat(NamedTuple):
@@ -31,11 +31,11 @@ class _Beat(NamedTuple):
 
 
 class Heartbeat:
-    """Writes `heartbeat.jsonl` from a thread of its own and dumps all stacks when no beat comes for
+    """Writes `heartbeat.jsonl` from its own thread and dumps all stacks when there is no beat for
     `timeout_s`.
 
     `beat` is a few assignments, cheap enough for every environment step. Dumps of one stall come after
-    `timeout_s`, twice and four times that and so on, so that a night of stalling is a handful of files.
+    `timeout_s`, twice and four times that and so on, so that a long stall leaves only a few files.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Heartbeat:
         self._thread.start()
 
     def beat(self, phase: str | None = None, *, progress: float | None = None, **counts: Any) -> None:
-        """Say that the run is alive: in `phase` (default: the same as before), `progress` from 0 to 1 inside
+        """Report that the run is alive: in `phase` (default: the same as before), `progress` from 0 to 1 inside
         it.
         """
         now, last = time.monotonic(), self._last
@@ -78,12 +78,12 @@ class Heartbeat:
         )
 
     def advance(self, progress: float) -> None:
-        """Say how far the rollout is, from 0 to 1. Any thread may, as the phase stays what it is."""
+        """Report the rollout's progress, from 0 to 1. Any thread may call it, as the phase does not change."""
         self._advanced = (time.monotonic(), progress)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Be in phase `name` inside the block and in the one before after it."""
+        """Be in phase `name` inside the block, and in the previous one after it."""
         before = self._last.phase
         self.beat(name)
         try:
@@ -143,7 +143,7 @@ class Heartbeat:
         silent_s = time.monotonic() - max(last.at_s, self._advanced[0])
         if silent_s < self._timeout_s:
             if self._alarms:
-                print(f"[train] going on in phase '{last.phase}' after a stall")
+                print(f"[train] continuing in phase '{last.phase}' after a stall")
             self._alarms = 0
             return
         if silent_s < self._timeout_s * 2**self._alarms:
@@ -162,7 +162,7 @@ class Heartbeat:
             self._on_stall(self._alarms)
 
     def _arm_backstop(self) -> None:
-        """Native code that keeps the interpreter lock stops this thread too; faulthandler's timer still
+        """Native code that holds the interpreter lock stops this thread too; faulthandler's timer still
         runs.
         """
         if self._timeout_s <= 0:

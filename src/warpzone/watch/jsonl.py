@@ -22,7 +22,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can say it: NaN and infinity are null; scalars of numpy and torch are plain
+    """The value as JSON can represent it: NaN and infinity are null; scalars of numpy and torch are plain
     numbers.
     """
     if value is None or type(value) in (bool, int, str):
@@ -39,9 +39,9 @@ def plain(value: Any) -> Any:
 
 
 class JsonLines:
-    """Appends records to a file, one line each, whole or not at all.
+    """Appends records to a file, one line each, complete or not at all.
 
-    Every record goes to the system before `write` returns, so a killed process loses none. A file past
+    Every record is passed to the system before `write` returns, so a killed process loses none. A file past
     `rotate_bytes` becomes `<name>.NNNN.jsonl` and is compressed in the background.
     """
 
@@ -65,7 +65,7 @@ class JsonLines:
             try:
                 self._append(line)
             except OSError as error:
-                # A full disk must not end a training run; what is lost is said once.
+                # A full disk must not end a training run; the loss is reported once.
                 if not self._has_warned:
                     print(f"[train][warn] cannot write {self.path} ({error.strerror}); records are dropped")
                 self._has_warned = True
@@ -103,7 +103,7 @@ class JsonLines:
         self._compress_rotated()
 
     def _compress_rotated(self) -> None:
-        """Compress in the background what rotation, perhaps of a process that was killed, left
+        """Compress in the background the rotated files that a process, perhaps killed, left
         uncompressed.
         """
         plain_files = [path for _, path in _rotated(self.path) if path.suffix == ".jsonl"]
@@ -128,7 +128,7 @@ def read_records(path: Path, *, rotated_files: int | None = None) -> Iterator[Re
 
 
 def without_rewound(records: Iterator[Record]) -> list[Record]:
-    """Records in the order of `update`: what a resumed run did over again replaces what it did before."""
+    """Records in the order of `update`: updates repeated by a resumed run replace the earlier ones."""
     kept: list[Record] = []
     for record in records:
         update = record.get("update")
@@ -171,7 +171,7 @@ def _compress(paths: list[Path], after: threading.Thread | None) -> None:
     if after is not None:
         after.join()
     for path in paths:
-        # A disk that is full or a file that another process compressed: the plain one stays readable.
+        # The disk is full, or another process compressed the file: the plain one stays readable.
         with suppress(OSError):
             with path.open("rb") as source, pending_file(path.with_name(path.name + ".gz")) as pending:
                 with gzip.GzipFile(fileobj=pending, mode="wb", filename=path.name) as target:

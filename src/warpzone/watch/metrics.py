@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one record per log interval with every field of the contract, for files and for people."""
+"""`metrics.jsonl`: one record per log interval with every field of the contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS_FILE = "metrics.jsonl"
 LATEST_PARQUET = Path("metrics") / "latest.parquet"
 LATEST_RECORDS = 10_000
 _PARQUET_EVERY_S = 30.0
-# However slow the disk, the Parquet file takes at most this share of the run's time.
+# Maximum share of the run's time spent on the Parquet file, however slow the disk.
 _PARQUET_SHARE = 0.005
 
 Sink = Callable[[Record], None]
@@ -27,8 +27,8 @@ Sink = Callable[[Record], None]
 class MetricsWriter:
     """Completes records and hands them to the run's files and to `sinks` (TensorBoard, W&B, the panel).
 
-    Any thread may write. `metrics/latest.parquet` holds the most recent 10,000 records and is brought up to
-    date now and then and on `close`.
+    Any thread may write. `metrics/latest.parquet` holds the most recent 10,000 records and is updated
+    at intervals and on `close`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class MetricsWriter:
         self._has_warned = False
 
     def write(self, values: Mapping[str, Any]) -> Record:
-        """Append a record and return it: the contract's fields in their order, then what else was given."""
+        """Append a record and return it: the contract's fields in their order, then any others."""
         record = complete_record(values)
         self._lines.write(record)
         with self._lock:
@@ -85,5 +85,5 @@ def complete_record(values: Mapping[str, Any]) -> Record:
 
 
 def read_metrics(run_folder: Path) -> list[Record]:
-    """The history of a run, without what a resumed run did over again."""
+    """The history of a run, without updates that a resumed run repeated."""
     return without_rewound(read_records(run_folder / METRICS_FILE))

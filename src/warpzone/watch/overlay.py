@@ -1,4 +1,4 @@
-"""What the policy thinks, drawn beside the game: action probabilities as bars, the value and more as text."""
+"""The policy's outputs rendered beside the game: action probabilities as bars, the value and more as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GLYPHS = {
 
 
 def draw_text(frame: Frame, text: str, x: int, y: int) -> None:
-    """Write `text` into `frame` with its top left corner at (x, y); what does not fit is cut off."""
+    """Write `text` into `frame` with its top left corner at (x, y); what does not fit is clipped."""
     height, width = frame.shape[:2]
     for character in text.upper():
         if x + _GLYPH_WIDTH > width or y + _GLYPH_HEIGHT > height:

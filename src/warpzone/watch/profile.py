@@ -19,7 +19,7 @@ _active: UpdateProfiler | None = None
 def phase(name: str) -> AbstractContextManager[None]:
     """Names what the block does (`emulation`, `inference`, `learning`, ...) while a profile is taken.
 
-    When none is, this is a look at one global.
+    Otherwise it only reads one global.
     """
     return _OFF if _active is None else _active.measured(name)
 
@@ -52,7 +52,7 @@ class UpdateProfiler:
             self.close()
 
     def close(self) -> None:
-        """Stop and write what there is; again is no error."""
+        """Stop and write the results so far; may be called again."""
         global _active
         if self._profile is None:
             return

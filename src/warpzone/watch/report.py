@@ -34,7 +34,7 @@ margin-top: 2.5rem; }
 def write_report(
     runs: Sequence[Path], out: Path, *, inline_video_bytes: int = INLINE_VIDEO_BYTES
 ) -> list[Path]:
-    """Write the page to `out` and each chart as a PNG into the folder beside it; return what was written."""
+    """Write the page to `out` and each chart as a PNG into the folder beside it; return the paths written."""
     names = _names(runs)
     histories = {name: read_metrics(run) for name, run in zip(names, runs, strict=True)}
     written = []

@@ -1,4 +1,4 @@
-"""Processor, memory and GPU use, sampled by a thread through psutil and NVML. What is not there is None."""
+"""Processor, memory and GPU use, sampled by a thread through psutil and NVML. Missing values are None."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import psutil
 WINDOW_SAMPLES = 100
 
 GpuProbe = Callable[[], tuple[float, float] | None]
-"""Gives utilisation in percent and memory in use in MiB, or None where there is no GPU to ask."""
+"""Returns utilisation in percent and memory in use in MiB, or None without a GPU."""
 
 
 class ResourceMonitor:
-    """Samples at an interval; `latest` is read by the training loop at no cost."""
+    """Samples at an interval; the training loop reads `latest` at no cost."""
 
     def __init__(
         self, interval_s: float = 5.0, *, window: int = WINDOW_SAMPLES, gpu: GpuProbe | None = None
@@ -66,7 +66,7 @@ class ResourceMonitor:
 
 
 def nvml_probe(device_index: int = 0) -> GpuProbe:
-    """A probe of the GPU that torch calls `cuda:<device_index>`; one that gives None where NVML or it is
+    """A probe of the GPU that torch calls `cuda:<device_index>`; it returns None where NVML or the GPU is
     missing.
     """
     try:

@@ -1,4 +1,4 @@
-"""Slow steps: when several in a window take too long, the stacks of all threads go to a file, once per
+"""Slow steps: when several in a window take too long, the stacks of all threads are written to a file, once per
 window.
 """
 
@@ -24,10 +24,10 @@ class _SlowStep(NamedTuple):
 
 
 class SlowStepTracer:
-    """Times steps. A thread takes the stacks while a step is slow, so that they show what it waits for.
+    """Times steps. A thread takes the stacks while a step is slow, so that they show what it is waiting for.
 
-    One slow step may be the system's; `count` of them within `window_s` make a file. `threshold_s` 0 switches
-    all of it off.
+    One slow step may be due to the system; `count` of them within `window_s` write a file. `threshold_s` 0 disables
+    tracing.
     """
 
     def __init__(self, folder: Path, *, threshold_s: float, window_s: float = 60.0, count: int = 3) -> None:
@@ -58,7 +58,7 @@ class SlowStepTracer:
         self._began_s = time.monotonic()
 
     def end(self) -> Path | None:
-        """End the step; the path of the trace if this one made a file."""
+        """End the step; returns the path of the trace if one was written."""
         began_s, self._began_s = self._began_s, None
         if began_s is None or self._threshold_s <= 0:
             return None

@@ -37,7 +37,7 @@ def native_threads() -> list[str]:
     except OSError:
         return []
     for task in tasks:
-        # The name stands in parentheses and may hold spaces; the state is the first word after them.
+        # The name is in parentheses and may contain spaces; the state is the first word after them.
         rest = _read(task / "stat").rpartition(")")[2].split()
         if not rest:
             continue
@@ -54,5 +54,5 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except OSError:
-        # The thread has ended, or the system does not show this file to us.
+        # The thread has ended, or the file is not readable.
         return ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """Replace `path` by a table with one row per record; a reader never sees half of it.
+    """Replace `path` with a table with one row per record; a reader never sees half of it.
 
     Raises ConfigError where pyarrow can't be imported.
     """
@@ -41,7 +41,7 @@ def metrics_table(records: Sequence[Record]) -> pa.Table:
     try:
         import pyarrow as pa
     except ImportError as error:
-        # pip does not know that newer ones refuse NumPy 1.
+        # pip does not know that newer versions refuse NumPy 1.
         raise ConfigError(f"Parquet can't be written ({error}): with NumPy 1 install pyarrow<26.") from error
     types = {"float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
     columns: dict[str, pa.Array] = {}
@@ -73,7 +73,7 @@ def columns_of(records: Sequence[Record]) -> list[str]:
 
 
 def _as_kind(value: Any, kind: str) -> float | int | bool | None:
-    """A value of another kind than its field's, as a hand-edited file may have, is null."""
+    """A value of the wrong type, as in a hand-edited file, becomes null."""
     if not isinstance(value, bool | int | float):
         return None
     if kind == "bool":

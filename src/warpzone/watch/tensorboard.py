@@ -1,4 +1,4 @@
-"""TensorBoard: the metrics as curves. A folder that cannot be written costs one warning, never the run."""
+"""TensorBoard: the metrics as curves. A folder that cannot be written causes one warning and never ends the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpzone.watch.jsonl import Record
 
 
 class TensorBoardLog:
-    """A sink for `MetricsWriter`. Curves are drawn over `global_step`, stages under `clear_rate/<stage>`."""
+    """A sink for `MetricsWriter`. Curves are over `global_step`, stages under `clear_rate/<stage>`."""
 
     def __init__(self, writer: Any, folder: Path) -> None:
         self.folder = folder
@@ -49,11 +49,11 @@ def open_tensorboard(
 ) -> TensorBoardLog | None:
     """Start logging to `folder` and say where; None, after one warning, where that is not possible.
 
-    A resumed run gives the `global_step` it goes on from, and curves past it are drawn anew.
+    A resumed run passes the `global_step` it resumes from, and curves past it are replaced.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # SummaryWriter opens its file in a thread of its own and would leave an empty folder behind.
+        # SummaryWriter opens its file in its own thread and would leave an empty folder behind.
         with tempfile.TemporaryFile(dir=folder):
             pass
         from torch.utils.tensorboard import SummaryWriter

@@ -1,4 +1,4 @@
-"""Videos of the agent: RGB frames to MP4 or GIF, enlarged without blur, with what the policy thinks beside
+"""Videos of the agent: RGB frames to MP4 or GIF, enlarged without blur, with the policy's outputs beside
 them.
 """
 
@@ -25,7 +25,7 @@ _has_warned = False
 
 
 def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scale: int = 2) -> Path:
-    """Write frames to `path` (.mp4 or .gif) and return what was written.
+    """Write frames to `path` (.mp4 or .gif) and return the path written.
 
     Without PyAV an MP4 becomes a GIF beside it, and without Pillow a folder of PNG files, with one warning.
     Frames are consumed one by one, so an episode of any length fits in memory.
@@ -154,13 +154,13 @@ def _renamed_when_done(path: Path) -> Iterator[Path]:
 def _enlarge(frame: Frame, scale: int, shape: tuple[int, ...]) -> Frame:
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3 or frame.shape != shape:
         raise ConfigError(
-            f"a video frame is uint8 [height, width, 3] and all alike, not {frame.dtype} {frame.shape}"
+            f"video frames are uint8 [height, width, 3] and all of one shape, not {frame.dtype} {frame.shape}"
         )
     return frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 def _even(pixels: Frame) -> Frame:
-    """Video codecs store colour at half resolution and want even sides."""
+    """Video codecs store colour at half resolution and need even sides."""
     height, width = pixels.shape[:2]
     if height % 2 or width % 2:
         pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

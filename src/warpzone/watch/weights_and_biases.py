@@ -1,4 +1,4 @@
-"""Weights & Biases, where it is installed and asked for. `WANDB_MODE=offline` keeps everything on this
+"""Weights & Biases, where it is installed and requested. `WANDB_MODE=offline` keeps everything on this
 machine.
 """
 
@@ -19,7 +19,7 @@ class WandbLog:
         self._run = run
 
     def __call__(self, record: Record) -> None:
-        # W&B refuses a step that goes back, as after a resume, so the step is a plain value of its own.
+        # W&B rejects a decreasing step, as after a resume, so the step is logged as a plain value.
         self._run.log({key: value for key, value in record.items() if value is not None})
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Who may ask the panel for anything: the same machine, or whoever has the token."""
+"""Access to the panel: from the same machine, or with the token."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Refuses strangers before anything is read.
+    """Rejects unauthorised requests before anything is read.
 
-    Without an access token only names of this machine are answered, so that a page elsewhere can't reach the panel
-    through a name that it lets point here; with one, every request must carry it. Requests that a browser sends on
-    behalf of another site are refused in either case.
+    Without an access token only names of this machine are answered, so that another site can't reach the panel through
+    a host name that resolves here (DNS rebinding); with one, every request must carry it. Requests that a browser sends
+    on behalf of another site are rejected in either case.
     """
 
     def __init__(self, app: ASGIApp, access_token: str = "") -> None:

@@ -1,4 +1,4 @@
-"""One reader of a run for all its viewers: every second, what is new is put into words once and sent to each."""
+"""One reader of a run for all its viewers: every second, updates are serialised once and sent to each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUE = 8
 
 
 class Hub:
-    """Follows a run while somebody looks. A viewer that can't keep up is given everything afresh."""
+    """Follows a run while it has viewers. A viewer that can't keep up is sent everything again."""
 
     def __init__(self, reader: RunReader) -> None:
         self._reader = reader
@@ -29,9 +29,9 @@ class Hub:
         return len(self._viewers)
 
     async def join(self) -> asyncio.Queue[str]:
-        """A queue for a new viewer, which begins with all there is."""
+        """A queue for a new viewer, starting with the whole state."""
         queue: asyncio.Queue[str] = asyncio.Queue(maxsize=QUEUE)
-        # A viewer that joins while a tick is under way may get its news twice, so counts go along.
+        # A viewer that joins during a tick may get its updates twice, so counts are sent along.
         message = await asyncio.to_thread(self._everything)
         queue.put_nowait(message)
         self._viewers.add(queue)
@@ -40,7 +40,7 @@ class Hub:
         return queue
 
     def leave(self, queue: asyncio.Queue[str]) -> None:
-        """The last one ends the reading."""
+        """The last viewer to leave ends the reading."""
         self._viewers.discard(queue)
         if not self._viewers and self._task is not None:
             self._task.cancel()

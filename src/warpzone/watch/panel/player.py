@@ -1,4 +1,4 @@
-"""The agent playing right now, for any number of viewers: one thread plays, and only while somebody looks."""
+"""The agent playing right now, for any number of viewers: one thread plays, and only while there are viewers."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ RETRY_S = 2.0
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture of the game and what the policy thought when it chose."""
+    """A frame of the game and the policy's outputs when it chose."""
 
     screen: npt.NDArray[np.uint8]
     frames: int
-    """Frames of the game since the picture before."""
+    """Game frames since the previous one shown."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """Beside the picture: stage, action, probabilities, value, reward terms, ..."""
+    """Beside the frame: stage, action, probabilities, value, reward terms, ..."""
 
 
 @dataclass
 class Wish:
-    """What viewers ask for; the exhibition looks at it between episodes."""
+    """What viewers request; the exhibition reads it between episodes."""
 
     stage: str = ""
     stop: bool = False
 
 
 Exhibition = Callable[[Path, Wish], Iterator[Shown]]
-"""Plays the newest checkpoint of a run for as long as it is asked for pictures."""
+"""Plays the newest checkpoint of a run as long as frames are requested."""
 
 
 def encode(shown: Shown) -> bytes:
-    """Length of the facts, the facts as JSON, the picture as JPEG."""
+    """Length of the facts, the facts as JSON, the frame as JPEG."""
     from PIL import Image
 
     picture = io.BytesIO()
@@ -57,7 +57,7 @@ def encode(shown: Shown) -> bytes:
 
 
 class Player:
-    """Plays one run for its viewers. Every viewer has a short queue; one that is slow misses pictures."""
+    """Plays one run for its viewers. Every viewer has a short queue; a slow one misses frames."""
 
     def __init__(self, folder: Path, exhibition: Exhibition) -> None:
         self._folder = folder
@@ -83,7 +83,7 @@ class Player:
         return queue
 
     def leave(self, queue: asyncio.Queue[bytes | str]) -> None:
-        """The last one turns the console off."""
+        """The last viewer to leave stops the emulator."""
         self._viewers.discard(queue)
         if not self._viewers:
             self.wish.stop = True
@@ -99,7 +99,7 @@ class Player:
                     if wish.stop:
                         return
             except Error as error:
-                # Most often there is no checkpoint yet; one may come.
+                # Usually there is no checkpoint yet; one may appear.
                 self._publish(json.dumps({"waiting": str(error)}))
             time.sleep(RETRY_S)
 

@@ -1,4 +1,4 @@
-"""What the panel knows of the runs below one folder, read from their files and from nowhere else."""
+"""What the panel knows about the runs below one folder, read only from their files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CURVES = (
     *("loss_per", "env_steps_per_sec", "collect_share", "learn_share", "grad_norm", "approx_kl"),
     *("explained_variance", "policy_lag", "loss_teacher", "env_mean_x_pos", "env_max_x_pos"),
 )
-"""Fields that the page draws."""
+"""Fields that the page plots."""
 MOST_POINTS = 600
 MOST_KEPT = 20_000
 LOG_BYTES = 48 << 10
@@ -31,12 +31,12 @@ EPISODES_SHOWN = 40
 VIDEOS_SHOWN = 24
 VIDEO_KINDS = {".mp4": "video/mp4", ".gif": "image/gif"}
 ALIVE_S = 25.0
-"""A heartbeat comes every ten seconds; one this old means that nobody is there."""
+"""A heartbeat comes every ten seconds; one this old means that the process is gone."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,99}")
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name can only mean something directly inside a folder."""
+    """Whether a name can only refer to something directly inside a folder."""
     return _NAME.fullmatch(name) is not None and not name.endswith((".", " "))
 
 
@@ -75,13 +75,13 @@ def json_file(path: Path) -> dict[str, Any]:
 
 
 def thinned(records: list[Record], most: int = MOST_POINTS) -> list[Record]:
-    """At most about so many records, evenly spread, the last one among them."""
+    """At most about this many records, evenly spaced, including the last."""
     every = max(1, -(-len(records) // most))
     return records[len(records) - 1 :: -every][::-1] if records else []
 
 
 def as_columns(records: list[Record]) -> Columns:
-    """Records as lists by field, numbers cut to what a screen can show."""
+    """Records as lists by field, numbers rounded for display."""
     return {name: [_short(record.get(name)) for record in records] for name in CURVES}
 
 
@@ -102,14 +102,14 @@ class RunReader:
         self.total = 0
         """Records seen so far; grows by one with each."""
         self.epoch = 0
-        """Changes when records that were given out no longer hold, as after a resume."""
+        """Changes when records already sent no longer hold, as after a resume."""
         self.last: Record = {}
         self._at = 0
         self._inode = -1
         self._lock = threading.Lock()
 
     def refresh(self) -> None:
-        """Read the records that were added to the metrics. Any thread may."""
+        """Read the records added to the metrics. Any thread may call it."""
         with self._lock:
             self._refresh()
 
@@ -160,12 +160,12 @@ class RunReader:
         return as_columns(thinned(self.records))
 
     def curves_since(self, total: int) -> Columns:
-        """The records that came after the first `total`."""
+        """The records after the first `total`."""
         new = self.total - total
         return as_columns(self.records[-new:] if new > 0 else [])
 
     def status(self) -> dict[str, Any]:
-        """How the run is, now."""
+        """The current status of the run."""
         beat = self._heartbeat()
         last = {name: value for name, value in self.last.items() if name not in ("clear_rate", "stage_share")}
         return {
@@ -190,11 +190,11 @@ class RunReader:
         return [_short(record) for record in found[-EPISODES_SHOWN:]][::-1]
 
     def log(self) -> str:
-        """The end of what the run said."""
+        """The end of the run's log."""
         return tail(self.folder / "train.log", LOG_BYTES).decode("utf-8", "replace")
 
     def videos(self) -> list[dict[str, Any]]:
-        """Films in the run's folder, newest first."""
+        """Videos in the run's folder, newest first."""
         found: list[tuple[float, str, int]] = []
         try:
             for entry in os.scandir(self.folder / "videos"):
@@ -251,7 +251,7 @@ class Runs:
         self._readers: dict[str, RunReader] = {}
 
     def names(self) -> list[str]:
-        """Runs, the one that wrote last first."""
+        """Runs, the most recently written first."""
         found: list[tuple[float, str]] = []
         try:
             entries = list(os.scandir(self.folder))
@@ -267,7 +267,7 @@ class Runs:
         return [name for _, name in sorted(found, reverse=True)]
 
     def reader(self, name: str) -> RunReader | None:
-        """Who follows the run of this name; None if there is no such run."""
+        """The follower of the run of this name; None if there is no such run."""
         folder = self.folder / name
         if not is_plain_name(name) or folder.is_symlink() or not folder.is_dir():
             return None
@@ -276,7 +276,7 @@ class Runs:
         return self._readers.setdefault(name, RunReader(folder))
 
     def video(self, run: str, name: str) -> Path | None:
-        """A film of a run; None if there is no such file inside the run's own folder."""
+        """A video of a run; None if there is no such file inside the run's own folder."""
         reader = self.reader(run)
         if reader is None or not is_plain_name(name) or Path(name).suffix not in VIDEO_KINDS:
             return None

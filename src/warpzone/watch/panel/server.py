@@ -1,4 +1,4 @@
-"""The panel's addresses: the page, what it shows, and the few things it may ask a run to do."""
+"""The panel's routes: the page, its data, and the few requests it may send to a run."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Backend:
     is_token: Callable[[Path, str], bool]
     """Whether a token is the run's own."""
     send_request: Callable[[Path, str, Mapping[str, Any]], str]
-    """Ask the run for something; the request's id. ConfigError says why not."""
+    """Send a request to the run; returns the request's id. ConfigError says why not."""
     bounds: Mapping[str, tuple[float, float]]
-    """What can be changed, and how far."""
+    """What can be changed, and within which bounds."""
 
 
 def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", access_token: str = "") -> Any:
@@ -95,7 +95,7 @@ def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", acce
         except ConfigError as error:
             raise HTTPException(400, str(error)) from None
         except OSError:
-            raise HTTPException(409, "The run does not take requests now.") from None
+            raise HTTPException(409, "The run does not accept requests now.") from None
 
     @app.websocket("/api/runs/{run}/live")
     async def live(socket: WebSocket, run: str) -> None:

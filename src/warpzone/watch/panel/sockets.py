@@ -1,4 +1,4 @@
-"""A viewer's WebSocket: messages from a queue go out, what the viewer says comes in."""
+"""A viewer's WebSocket: messages from a queue go out, the viewer's messages come in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import WebSocket, WebSocketDisconnect
 
 
 async def serve_socket(socket: WebSocket, queue: asyncio.Queue[Any], on_text: Callable[[str], None]) -> None:
-    """Send what comes through the queue until the viewer leaves."""
+    """Send the queue's messages until the viewer leaves."""
     listening = asyncio.create_task(_listen(socket, on_text))
     try:
         while not listening.done():
@@ -25,7 +25,7 @@ async def serve_socket(socket: WebSocket, queue: asyncio.Queue[Any], on_text: Ca
             else:
                 await socket.send_text(message)
     except (WebSocketDisconnect, RuntimeError, OSError):
-        # The viewer is gone: that is how most visits end.
+        # The viewer is gone, as at the end of most visits.
         return
     finally:
         listening.cancel()

@@ -1,1 +1,1 @@
-"""The page of `warpzone play`: a console with one player and any number of onlookers."""
+"""The page of `warpzone play`: an emulator with one player and any number of viewers."""

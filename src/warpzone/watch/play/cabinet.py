@@ -1,4 +1,4 @@
-"""A console that one person plays and others watch. It runs in a thread of its own, as fast as a real one."""
+"""An emulator that one person plays and others watch. It runs in its own thread, at the speed of a real NES."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from warpzone.watch.panel.player import Shown, encode
 
 FRAMES_PER_S = {"ntsc": 60.0988, "pal": 50.0070}
 HOLD_S = 2.0
-"""Keys are let go when the page has not spoken of them for so long. It does so twice a second."""
+"""Keys are released when the page has not repeated them for this long. It does so twice a second."""
 MOST_LATE_S = 0.1
-"""Time that was lost beyond this is not caught up: the game slows down instead."""
+"""Delays beyond this are not made up for: the game slows down instead."""
 MOST_UNDRAWN = 3
 IDLE_S = 0.5
-"""How often a console that stands still shows its picture."""
+"""How often a paused emulator sends its frame."""
 PICTURES_WAITING, TEXTS_WAITING = 4, 64
 STATUS = ("small", "tall", "fireball")
 
 
 @dataclass(eq=False)
 class Seat:
-    """A page that is open."""
+    """An open page."""
 
     queue: asyncio.Queue[bytes | str] = field(default_factory=asyncio.Queue)
 
     def tell(self, message: bytes | str) -> None:
-        """Queue a message. One who does not listen misses pictures first, and everything in the end."""
+        """Queue a message. A slow page misses frames first, and everything in the end."""
         if self.queue.qsize() < (PICTURES_WAITING if isinstance(message, bytes) else TEXTS_WAITING):
             self.queue.put_nowait(message)
 
 
 class Cabinet:
-    """The first seat plays; when it is left, the game pauses and the next one has the controls.
+    """The first seat plays; when it leaves, the game pauses and the next one gets the controls.
 
-    `join`, `leave` and `tell` belong to the event loop; everything else may be called by any thread. Without anybody
-    in a seat the game stands still.
+    `join`, `leave` and `tell` belong to the event loop; everything else may be called by any thread. With
+    every seat empty the game is paused.
     """
 
     def __init__(self, rom: bytes, stage: str = "1-1", region: str = "ntsc") -> None:
@@ -56,7 +56,7 @@ class Cabinet:
         self._env = self._console(stage)
         self._played = bytearray()
         self._lock = threading.Lock()
-        """Guards the console and what was played on it."""
+        """Guards the emulator and its recording."""
         self._seats: list[Seat] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._held = self._tapped = self._shown_buttons = 0
@@ -78,7 +78,7 @@ class Cabinet:
         return len(self._seats)
 
     def join(self) -> Seat:
-        """A seat for a page that was opened."""
+        """A seat for a newly opened page."""
         seat = Seat()
         self._seats.append(seat)
         self._loop = asyncio.get_running_loop()
@@ -90,7 +90,7 @@ class Cabinet:
         return seat
 
     def leave(self, seat: Seat) -> None:
-        """Give the seat up; whoever played lets go of all buttons."""
+        """Give up the seat; the player's buttons are released."""
         if self.has_controls(seat):
             self._held = self._tapped = 0
             self._paused = True
@@ -102,7 +102,7 @@ class Cabinet:
         return bool(self._seats) and self._seats[0] is seat
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Say something to every seat."""
+        """Send a message to every seat."""
         for seat in self._seats:
             seat.tell(json.dumps(message))
 
@@ -114,27 +114,27 @@ class Cabinet:
     # ---- the game ----
 
     def hold(self, buttons: int) -> None:
-        """Hold these buttons. One that is let go before the next frame still counts for that frame."""
+        """Hold these buttons. One released before the next frame still counts for that frame."""
         with self._lock:
             self._tapped |= buttons & ~self._held
             self._held = buttons
             self._held_until = time.monotonic() + HOLD_S
 
     def pause(self, paused: bool) -> None:
-        """Stand still, or go on with the buttons that are held then."""
+        """Pause, or continue with the buttons held then."""
         self._paused, self._tapped = paused, 0
         self._wake.set()
 
     def restart(self, stage: str = "") -> None:
-        """Begin a stage, or the present one again."""
+        """Start a stage, or restart the current one."""
         stage = stage or self.stage
         self._insert(self._console(stage), stage, b"", paused=False)
 
     def open(self, replay: Replay) -> None:
-        """Go to the end of a replay, paused, to play on from there."""
+        """Go to the end of a replay, paused, to continue from there."""
         if replay.region != self.region:
             raise ConfigError(
-                f"It was played with --region {replay.region}, and this console is {self.region}."
+                f"The replay was recorded with --region {replay.region}, but this page uses {self.region}."
             )
         self._insert(play_back(replay, self.rom), replay.stage, replay.buttons, paused=True)
 
@@ -142,7 +142,9 @@ class Cabinet:
         """What was played since the start of the stage."""
         with self._lock:
             if as_start and self._env.over:
-                raise ConfigError("The episode is over, and a start must lie before its end: restart.")
+                raise ConfigError(
+                    "The episode is over, and a start must lie before its end: restart the stage first."
+                )
             played = bytes(self._played)
             return recorded(self._env, self.stage, played, self.rom, self.region, self.lost_levels)
 
@@ -189,7 +191,7 @@ class Cabinet:
             now = time.monotonic()
             if now - counted_from > 1:
                 self._pace, counted, counted_from = counted / (now - counted_from), 0, now
-            # Who is late leaves out pictures before frames of the game.
+            # When late, skip rendered frames before game frames.
             if now < due or undrawn == MOST_UNDRAWN:
                 self._publish(encode(self._look()))
                 undrawn = 0
@@ -242,7 +244,7 @@ class Cabinet:
 
 
 def _stage_after(stage: str, stages: list[str]) -> str:
-    """The stage that follows in the game; the same if it is the last."""
+    """The next stage of the game; the same if it is the last."""
     if stage not in ALL_STAGES:
         return stage
     at = stages.index(stage) + 1

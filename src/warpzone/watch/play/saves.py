@@ -1,4 +1,4 @@
-"""What was saved from the page: replays and starts in one folder. No name leads out of it."""
+"""Files saved from the page: replays and starts in one folder. No name leads out of it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Saves:
         return load_replay(path)
 
     def write(self, replay: Replay, rom: bytes, kind: str, name: str = "") -> str:
-        """Play it again, and if the RAM is the same, save it under a name that is free. Returns that name."""
+        """Play it again and, if the RAM is the same, save it under a free name. Returns that name."""
         if kind not in KINDS:
             raise ConfigError(f"There is no kind {kind[:20]!r}: choose {' or '.join(KINDS)}.")
         if name and (len(name) > LONGEST_NAME or not is_plain_name(name)):
             raise ConfigError(
-                "A name has letters, digits, spaces and . _ + - only, and begins with a letter."
+                "A name has letters, digits, spaces and . _ + - only, and starts with a letter."
             )
         play_back(replay, rom)
         x = replay.telemetry.get("x_pos", 0)

@@ -1,4 +1,4 @@
-"""The addresses of the page on which a person plays."""
+"""The routes of the page on which a person plays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_VIEWERS = 16
 
 
 def create_app(cabinet: Cabinet, saves: Saves, *, access_token: str = "") -> Any:
-    """The page of one console, as an ASGI application."""
+    """The page of one emulator, as an ASGI application."""
     app = FastAPI(title="warpzone play", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.cabinet = cabinet
 
@@ -68,7 +68,7 @@ def create_app(cabinet: Cabinet, saves: Saves, *, access_token: str = "") -> Any
 
 
 class Attendant:
-    """Does what a seat asks for, one thing at a time. What makes no sense is passed over in silence."""
+    """Carries out a seat's requests, one at a time. Invalid messages are ignored."""
 
     def __init__(self, cabinet: Cabinet, saves: Saves, seat: Seat) -> None:
         self._cabinet, self._saves, self._seat = cabinet, saves, seat
@@ -76,7 +76,7 @@ class Attendant:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def hear(self, text: str) -> None:
-        """Take a message of the page."""
+        """Process a message from the page."""
         try:
             order = json.loads(text)
         except (ValueError, RecursionError):
@@ -91,11 +91,11 @@ class Attendant:
         if not isinstance(order.get("do"), str):
             return
         if not self._cabinet.has_controls(self._seat):
-            self._say("Somebody else plays: you have the controls when they leave.", good=False)
+            self._say("Somebody else is playing: you get the controls when they leave.", good=False)
         elif order["do"] in ("pause", "resume"):
             self._cabinet.pause(order["do"] == "pause")
         elif self._busy:
-            self._say("One thing at a time.", good=False)
+            self._say("One request at a time.", good=False)
         else:
             self._busy = True
             task = asyncio.create_task(self._obey(order))
@@ -110,12 +110,12 @@ class Attendant:
         }
         try:
             if order["do"] not in does:
-                raise ConfigError(f"There is no order {order['do'][:20]!r}.")
+                raise ConfigError(f"There is no command {order['do'][:20]!r}.")
             said, good = await asyncio.to_thread(does[order["do"]], order), True
         except Error as error:
             said, good = str(error), False
         finally:
-            # Whoever has the answer may ask again: only the order itself keeps others waiting, not what follows it.
+            # With the answer, the page may ask again: only the request itself blocks others, not what follows it.
             self._busy = False
         self._say(said, good)
         if order["do"] == "save":

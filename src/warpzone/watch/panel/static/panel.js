@@ -29,7 +29,7 @@ const charts = [
   { id: "speed", title: "Decisions per second", series: one("env_steps_per_sec", "decisions/s", "--teal"), low: 0 },
   { id: "entropy", title: "Entropy", series: one("entropy", "entropy", "--gold"), low: 0 },
   { id: "loss", title: "Losses", series: many(["loss_total", "total", "--text"], ["loss_policy", "policy", "--red"], ["loss_value", "value", "--blue"], ["loss_per", "replay", "--violet"], ["loss_teacher", "teachers", "--teal"]) },
-  { id: "split", title: "Share of the time", series: many(["collect_share", "collecting", "--teal"], ["learn_share", "learning", "--violet"]), format: percent, low: 0 },
+  { id: "split", title: "Time split", series: many(["collect_share", "collecting", "--teal"], ["learn_share", "learning", "--violet"]), format: percent, low: 0 },
   { id: "x", title: "Position", series: many(["env_max_x_pos", "furthest", "--accent"], ["env_mean_x_pos", "mean", "--blue"]), low: 0 },
   { id: "rate", title: "Learning rate", series: one("learning_rate", "learning rate", "--gold"), low: 0 },
   { id: "kl", title: "KL divergence", series: one("approx_kl", "KL", "--red") },
@@ -46,7 +46,7 @@ const append = (more) => {
   if (n > 1800) for (const key of Object.keys(view.curves)) view.curves[key] = view.curves[key].filter((_, i) => i % 2 === (n - 1) % 2);
 };
 
-// ---- everything else that the run says ----
+// ---- everything else that the run reports ----
 
 const pairs = (into, rows) => into.replaceChildren(...rows.filter(([, v]) => v !== null && v !== undefined).flatMap(([k, v]) => {
   const cell = make("dd", String(v));
@@ -94,7 +94,7 @@ const showBoard = (rates, shares) => {
     const seen = rate !== undefined && rate !== null;
     tile.classList.toggle("seen", seen);
     tile.children[1].textContent = seen ? percent(rate) : "–";
-    tile.title = shares[stage] === undefined ? "" : `${stage} is drawn for ${percent(shares[stage])} of the episodes`;
+    tile.title = shares[stage] === undefined ? "" : `${stage} is sampled for ${percent(shares[stage])} of the episodes`;
     tile.children[2].style.width = `${100 * (shares[stage] ?? 0) / largest}%`;
     tile.style.background = seen ? `hsl(${2 + 128 * rate} ${60 - 5 * rate}% ${38 - 4 * rate}%)` : "";
   }
@@ -107,7 +107,7 @@ const showEpisodes = (episodes) => $("episodes").replaceChildren(...episodes.map
 }));
 
 const showVideos = (videos) => {
-  if (!videos.length) { $("videos").replaceChildren(make("li", "None yet: --video-interval films while training.", "none")); return; }
+  if (!videos.length) { $("videos").replaceChildren(make("li", "None yet: --video-interval records while training.", "none")); return; }
   $("videos").replaceChildren(...videos.map((video) => {
     const item = make("li"), link = make("button", video.name);
     link.type = "button";
@@ -124,13 +124,13 @@ const showVideos = (videos) => {
 
 const showLog = (text) => {
   const box = $("log"), atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 30;
-  box.textContent = text || "Nothing said yet.";
+  box.textContent = text || "Nothing logged yet.";
   if (atEnd) box.scrollTop = box.scrollHeight;
 };
 
 // ---- controls ----
 
-const NAMES = { learning_rate: "learning rate", entropy_coef: "entropy bonus", reward_distance_weight: "pay per pixel", reward_score_weight: "pay per point", reward_flag: "pay for the flag", reward_death: "cost of dying", reward_time_weight: "cost of time", reward_wrong_turn: "cost of a wrong turn", reward_coin_weight: "reward per coin" };
+const NAMES = { learning_rate: "learning rate", entropy_coef: "entropy bonus", reward_distance_weight: "reward per pixel", reward_score_weight: "reward per point", reward_flag: "completion reward", reward_death: "death penalty", reward_time_weight: "time penalty", reward_wrong_turn: "wrong-turn penalty", reward_coin_weight: "reward per coin" };
 const inputs = new Map();
 const buildSettings = (bounds) => {
   $("settings").replaceChildren();
@@ -152,7 +152,7 @@ let seenResult = "";
 const showControls = (control) => {
   const alive = ["running", "paused", "stalled"].includes(view.status.state);
   for (const id of ["pause", "checkpoint", "stop", "apply"]) $(id).disabled = !alive;
-  $("pause").textContent = control.paused ? "Go on" : "Pause";
+  $("pause").textContent = control.paused ? "Resume" : "Pause";
   $("control-note").textContent = alive ? "" : "the run is not training";
   for (const [name, input] of inputs) {
     const now = name === "stage_mix" ? mixText(control.stage_mix) : control.values?.[name] === undefined ? "" : String(Number(control.values[name].toPrecision(4)));
@@ -170,9 +170,9 @@ const send = async (body) => {
   try {
     const reply = await fetch(`api/runs/${encodeURIComponent(view.run)}/control`, { method: "POST", headers: { "content-type": "application/json", "x-run-token": encodeURIComponent(token) }, body: JSON.stringify(body) });
     const said = await reply.json();
-    if (!reply.ok) answer(said.detail ?? "refused", false); else answer("asked: obeyed after this update");
+    if (!reply.ok) answer(said.detail ?? "refused", false); else answer("requested: takes effect after this update");
     return reply.ok;
-  } catch { answer("the panel does not answer", false); return false; }
+  } catch { answer("the page's server does not answer", false); return false; }
 };
 $("pause").addEventListener("click", () => send({ command: $("pause").textContent === "Pause" ? "pause" : "resume" }));
 $("checkpoint").addEventListener("click", () => send({ command: "checkpoint" }));
@@ -194,7 +194,7 @@ $("apply").addEventListener("click", async () => {
   if (await send({ command: "set", values })) for (const input of inputs.values()) input.dataset.now = input.value;
 });
 
-// ---- the agent at play ----
+// ---- the agent playing ----
 
 $("play-stage").append(new Option("the run's own", ""), ...STAGES.map((s) => new Option(s, s)));
 $("play-stage").addEventListener("change", () => view.play?.readyState === 1 && view.play.send(JSON.stringify({ stage: $("play-stage").value })));
@@ -275,7 +275,7 @@ const follow = (run) => {
   view.live = connect(run, "live", onLive);
   view.play = connect(run, "play", showPicture);
 };
-// Nobody looks at a hidden page, so nobody needs to play for it.
+// A hidden page has no viewer, so nothing needs to be played for it.
 document.addEventListener("visibilitychange", () => {
   if (!view.run) return;
   if (document.hidden) close("play"); else if (!view.play) view.play = connect(view.run, "play", showPicture);

@@ -25,7 +25,7 @@ const tell = () => {
 const press = (source, bit) => { down.delete(source); down.set(source, bit); tell(); };
 const release = (source) => { if (down.delete(source)) tell(); };
 const releaseAll = () => { down.clear(); tell(); };
-// Buttons that are held are spoken of again and again: who falls silent has let go.
+// Held buttons are sent repeatedly: silence means released.
 setInterval(() => { if (told && view.player) send({ held: told }); }, 500);
 
 const over = () => Boolean(view.facts?.end);
@@ -67,18 +67,18 @@ click("save-start", () => save("start"));
 $("stage").addEventListener("change", () => { ask("restart", { stage: $("stage").value }); $("stage").blur(); });
 $("name").addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") $("name").blur(); });
 
-// ---- what the console says ----
+// ---- messages from the emulator ----
 
 const showFacts = (facts) => {
   view.facts = facts;
   const tiles = [["stage", facts.stage], ["x", facts.x], ["time", facts.time], ["score", facts.score], ["coins", facts.coins], ["lives", facts.lives], ["frames/s", facts.paused || facts.end ? "–" : facts.pace]];
   $("tiles").replaceChildren(...tiles.map(([name, value]) => { const tile = make("div"); tile.append(make("dt", name), make("dd", String(value))); return tile; }));
   for (const pad of pads) pad.classList.toggle("on", Boolean(facts.buttons & Number(pad.dataset.button)) && !facts.paused && !facts.end);
-  $("pause").textContent = facts.paused ? "Go on" : "Pause";
+  $("pause").textContent = facts.paused ? "Resume" : "Pause";
   $("recorded").textContent = `${facts.frames} frames since the start of ${facts.start}`;
   if (document.activeElement !== $("stage")) $("stage").value = facts.start;
   const ended = facts.cleared ? `cleared! Enter: ${facts.next}` : `${facts.end.replaceAll("_", " ")} – Enter: again`;
-  $("screen-text").textContent = facts.end ? ended : facts.paused ? "paused – P goes on" : "";
+  $("screen-text").textContent = facts.end ? ended : facts.paused ? "paused – P resumes" : "";
   $("save-start").disabled = !view.player || Boolean(facts.end);
   showState();
 };
@@ -98,7 +98,7 @@ const showPicture = async (data) => {
 };
 const showSaves = (saves) => $("saves").replaceChildren(...saves.map(({ name }) => {
   const item = make("li"), open = make("button", name), download = make("a", "download");
-  open.type = "button"; open.title = "Play on from here";
+  open.type = "button"; open.title = "Continue from here";
   open.addEventListener("click", () => { ask("open", { name }); open.blur(); });
   download.href = `saves/${encodeURIComponent(name)}`; download.download = name;
   item.append(open, download);
@@ -112,7 +112,7 @@ const HEARD = {
     for (const id of ["stage", "pause", "restart", "next", "save-replay", "save-start"]) $(id).disabled = !player;
     showState();
   },
-  saves: ({ saves, folder }) => { showSaves(saves); if (folder) $("folder").textContent = `in ${folder}; a click plays on from there`; },
+  saves: ({ saves, folder }) => { showSaves(saves); if (folder) $("folder").textContent = `in ${folder}; click one to continue from there`; },
   said: ({ text, good }) => answer(text, good),
 };
 
