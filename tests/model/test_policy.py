@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from warpzone.errors import ConfigError
 from warpzone.model import ModelConfig, Policy, build_policy
-from warpzone.model.encoder import PictureConv, _patch_weight, _patches
+from warpzone.model.encoder import FrameConv, _patch_weight, _patches
 
 MEMORIES = ["none", "gru", "lstm", "transformer"]
 ENCODERS = ["tiny", "small", "nature", "impala", "strided"]
@@ -118,8 +118,8 @@ def test_every_encoder_takes_any_picture(encoder: str, size: tuple[int, int]) ->
     assert state == ()
 
 
-def test_a_picture_too_small_for_the_encoder_is_one_sentence() -> None:
-    with pytest.raises(ConfigError, match="26x32 picture is too small for the nature encoder"):
+def test_a_frame_too_small_for_the_encoder_is_one_sentence() -> None:
+    with pytest.raises(ConfigError, match="26x32 frame is too small for the nature encoder"):
         build_policy(ModelConfig(encoder="nature"), (4, 26, 32), num_actions=7)
 
 
@@ -182,7 +182,7 @@ def test_patches_as_channels_give_the_same_convolution(kernel: int, stride: int)
 
 
 def test_pictures_are_scaled_to_one_by_the_first_convolution() -> None:
-    convolution = PictureConv(1, 2, 4, stride=2)
+    convolution = FrameConv(1, 2, 4, stride=2)
     white = torch.full((1, 1, 8, 8), 255, dtype=torch.uint8)
     expected = nn.Conv2d.forward(convolution, torch.ones(1, 1, 8, 8))
     torch.testing.assert_close(convolution(white), expected)

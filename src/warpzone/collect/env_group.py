@@ -171,17 +171,17 @@ class EnvGroup:
             stage=rollout.stage_ahead[t, columns],
         )
 
-    def _value_truncated(self, t: int, cut: NDArray[np.int64], info: Info) -> None:
+    def _value_truncated(self, t: int, truncated: NDArray[np.int64], info: Info) -> None:
         """The value of the observations at which episodes were truncated: the return they could still have had."""
-        if not len(cut):
+        if not len(truncated):
             return
         if "end" in info.get("final_info", {}):
-            self.stalled[t, cut] = torch.from_numpy(info["final_info"]["end"][cut] == STALLED)
+            self.stalled[t, truncated] = torch.from_numpy(info["final_info"]["end"][truncated] == STALLED)
         rollout = self.rollout
-        rows = torch.from_numpy(cut).to(self.device)
+        rows = torch.from_numpy(truncated).to(self.device)
         envs = rows + self.columns.start
         channels = self.frame_shape[0]
-        final = torch.from_numpy(np.ascontiguousarray(info["final_obs"][cut])).to(self.device)
+        final = torch.from_numpy(np.ascontiguousarray(info["final_obs"][truncated])).to(self.device)
         steps = torch.full_like(envs, t)
         obs = torch.cat([rollout.stacks(steps, envs)[:, channels:], final], dim=1)
         state = tuple(part[rows] for part in self.state)

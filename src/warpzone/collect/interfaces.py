@@ -1,4 +1,4 @@
-"""What a collector asks of environments, of whoever acts, and of whoever listens."""
+"""What a collector requires of environments, actors and listeners."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ OnStep = Callable[[slice, Info], None]
 class Environments(Protocol):
     """A vector of environments that restart within the step that ends an episode (SAME_STEP).
 
-    Observations are single pictures, uint8 [N, C, H, W]. `info` holds arrays [N] that describe the observation
+    Observations are single frames, uint8 [N, C, H, W]. `info` holds arrays [N] that describe the observation
     given; where an episode ended, `info["final_obs"]` and the arrays of `info["final_info"]` describe its end.
-    `info["stage_index"]` numbers the stages of the run. Arrays stay as they are for as long as they are held: what a
-    step brought is recorded while the next one is under way.
+    `info["stage_index"]` numbers the stages of the run. Arrays stay unchanged while they are referenced: a step
+    is recorded during the next one.
     """
 
     @property

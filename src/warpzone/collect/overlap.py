@@ -1,4 +1,4 @@
-"""Collecting beside learning: a thread fills the next rollout while the learner reads the last."""
+"""Collection overlapped with learning: a thread fills the next rollout while the learner reads the last."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from warpzone.learn.rollout import Rollout
 class OverlappedCollector:
     """Runs a Collector in a thread, with the same interface.
 
-    Two buffers go round: one is being filled, the other is with the caller, who gives it back by asking for
-    the next. So no rollout is more than one update behind, and every step says by which weights it was
-    chosen.
+    There are two buffers: one is being filled, the caller reads the other and returns it by asking for the next.
+    So no rollout is more than one update behind, and every step records the weights that chose it.
     """
 
     def __init__(self, inner: Collector) -> None:
         self.inner = inner
         self.decisions = 0
-        """Decisions in the rollouts handed out so far."""
+        """Decisions in the rollouts returned so far."""
         self.rollout_time = 0.0
         """Seconds the last rollout took to collect."""
         self._free: queue.SimpleQueue[tuple[Rollout, torch.cuda.Event | None] | None] = queue.SimpleQueue()
@@ -50,7 +49,7 @@ class OverlappedCollector:
         atexit.register(self.close)
 
     def collect(self) -> Rollout:
-        """The next rollout, waiting for it if need be; the one handed out before will be overwritten."""
+        """The next rollout, waiting for it if necessary; the one returned before will be overwritten."""
         if self._failure is not None:
             raise self._failure
         if self._lent is not None:
@@ -96,7 +95,7 @@ class OverlappedCollector:
 
 
 def _stream_for_acting(device: torch.device) -> torch.cuda.Stream | None:
-    """Acting is short and the environments wait for it, so it goes before learning."""
+    """Acting is short and the environments wait for it, so it has priority over learning."""
     if device.type != "cuda":
         return None
     return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]

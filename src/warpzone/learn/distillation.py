@@ -1,4 +1,4 @@
-"""Policies that have learned a stage each, for another to follow: what they would do where it plays."""
+"""Policy distillation: teachers' action probabilities for the decisions of a student."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from warpzone.learn.minibatch import Samples
 from warpzone.model.policy import Policy
 
 EVALUATION_SIZE = 4096
-"""Decisions a teacher looks at in one go: bounds the memory that takes."""
+"""Decisions a teacher evaluates at once; bounds the memory."""
 
 
 class Teachers:
     """One policy for each stage that has a teacher, by the number of the stage.
 
-    They see what the student sees; one that learned on smaller pictures is shown them reduced.
+    They see what the student sees; one that learned on smaller frames sees them reduced.
     """
 
     def __init__(self, policies: Mapping[int, Policy], temperature: float = 1.0) -> None:
@@ -26,7 +26,7 @@ class Teachers:
 
     @torch.no_grad()
     def probabilities(self, samples: Samples) -> Tensor:
-        """What they would do at each decision of a rollout, [T, N, A]; 0 for all actions where nobody knows."""
+        """Teachers' probabilities at each decision of a rollout, [T, N, A]; all 0 where a stage has no teacher."""
         rollout = samples.rollout
         stage = rollout.stage.flatten()
         num_actions = next(iter(self.policies.values())).num_actions
@@ -38,18 +38,18 @@ class Teachers:
             if policy is None:
                 continue
             for part in decisions.split(EVALUATION_SIZE):
-                pictures = rollout.pictures(samples.picture_index.index_select(0, part))
-                logits, _, _ = policy.act(reduced(pictures, policy.observation_shape[1:]))
+                obs = rollout.stacked(samples.frame_index.index_select(0, part))
+                logits, _, _ = policy.act(reduced(obs, policy.observation_shape[1:]))
                 out[part] = (logits.float() / self.temperature).softmax(-1)
         return out.view(*rollout.stage.shape, num_actions)
 
 
-def reduced(pictures: Tensor, size: tuple[int, int]) -> Tensor:
-    """Pictures [B, C, H, W] in a smaller size: each pixel is the mean of the area it covers."""
-    if pictures.shape[2:] == size:
-        return pictures
-    rows, columns = (_shares(*sizes, pictures.device) for sizes in zip(pictures.shape[2:], size, strict=True))
-    return (rows @ pictures.float() @ columns.T).round().to(torch.uint8)
+def reduced(obs: Tensor, size: tuple[int, int]) -> Tensor:
+    """Observations [B, C, H, W] in a smaller size: each pixel is the mean of the area it covers."""
+    if obs.shape[2:] == size:
+        return obs
+    rows, columns = (_shares(*sizes, obs.device) for sizes in zip(obs.shape[2:], size, strict=True))
+    return (rows @ obs.float() @ columns.T).round().to(torch.uint8)
 
 
 def _shares(large: int, small: int, device: torch.device) -> Tensor:

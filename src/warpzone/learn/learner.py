@@ -24,7 +24,7 @@ from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
 from warpzone.watch.profile import phase
 
-# Decisions evaluated at once where no gradient is needed: bounds the memory that takes.
+# Decisions evaluated at once where no gradient is needed; bounds the memory.
 EVALUATION_SIZE = 16384
 
 
@@ -330,9 +330,9 @@ class Learner:
         self.adaptation.load_state_dict(state["adaptation"])
         if "interval" in state:
             self.interval.load_state_dict(state["interval"])
-        # The replay's memory is made when the first rollout shows its shape; what was saved waits until then.
+        # The replay is allocated when the first rollout shows its shape; the saved one is loaded then.
         self._saved_replay = state["replay"]
         self.replay = None
-        # Loading gave Adam new tensors; a recorded graph would go on writing to the old ones.
+        # Loading gave Adam new tensors; a recorded graph would still write to the old ones.
         self.graphed.clear()
         self._snapshot = take_snapshot(self.policy, self.version)

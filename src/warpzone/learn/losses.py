@@ -1,4 +1,4 @@
-"""Objectives, and the statistics that judge an update."""
+"""Objectives, and statistics of an update."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def value_loss(
 ) -> Tensor:
     """Half the squared error, per sample, in units of `scale`.
 
-    With `clip` a value may move that far from `old_values` before moving further stops paying.
+    With `clip` a value may move that far from `old_values` before its gradient vanishes.
     """
     error, moved = values - returns, values - old_values
     if scale is not None:

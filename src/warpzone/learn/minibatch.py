@@ -40,13 +40,13 @@ class Samples:
         self.teacher: Tensor | None = None
         steps = torch.arange(rollout.steps, device=rollout.device).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs, device=rollout.device).repeat(rollout.steps)
-        self.picture_index = rollout.picture_index(steps, envs)
+        self.frame_index = rollout.frame_index(steps, envs)
 
     def decisions(self, index: Tensor, out: Batch | None = None) -> Batch:
         """The batch of flat decision numbers t * N + n; `out` is filled in place if given."""
         rollout = self.rollout
-        pictures = rollout.pictures(
-            self.picture_index.index_select(0, index),
+        obs = rollout.stacked(
+            self.frame_index.index_select(0, index),
             None if out is None else out.obs.view(-1, *rollout.frames.shape[2:]),
         )
         floats = torch.index_select(self.floats.flatten(1), 1, index, out=None if out is None else out.floats)
@@ -58,7 +58,7 @@ class Samples:
             teacher = torch.index_select(
                 self.teacher.flatten(0, 1), 0, index, out=None if out is None else out.teacher
             )
-        return Batch(pictures, floats, integers, teacher=teacher)
+        return Batch(obs, floats, integers, teacher=teacher)
 
     def sequences(self, envs: Tensor) -> Batch:
         """The whole rollouts of some environments, with the memory each began with."""

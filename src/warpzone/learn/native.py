@@ -2,7 +2,7 @@
 
 Policy and learner are the torch ones in everything but the arithmetic: parameters and Adam's moments are
 torch tensors whose memory is the native net's, so snapshots, checkpoints and PopArt work unchanged, and a run
-can go on with either learner.
+can continue with either learner.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class NativePolicy(Policy):
     def evaluate(self, frames: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] and all value heads [B, V], these in the units of the linear layer.
 
-        `frames` are pictures [B, C, H, W], or with `index` [B, S] single frames to be stacked.
+        `frames` are observations [B, C, H, W], or with `index` [B, S] single frames to be stacked.
         """
         rows = _rows(index)
         n = len(frames if rows is None else rows)
@@ -208,7 +208,7 @@ class NativeLearner(Learner):
     def _evaluate(self, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
         steps = torch.arange(rollout.steps + 1).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs).repeat(rollout.steps + 1)
-        logits, heads = self.policy.evaluate(rollout.frames, rollout.picture_index(steps, envs))
+        logits, heads = self.policy.evaluate(rollout.frames, rollout.frame_index(steps, envs))
         values = self.policy.in_returns(heads, rollout.stage_ahead.flatten()).view(-1, rollout.num_envs)
         logp, _ = action_logp(logits[: rollout.num_decisions], rollout.actions.flatten())
         return logp.view_as(rollout.actions), values[:-1], values[-1]
@@ -264,7 +264,7 @@ class NativeLearner(Learner):
             raise ConfigError("These weights have normalised values, which needs normalise_values.")
         return native_module().NetBatch(
             frames=rollout.frames.contiguous().numpy(),
-            indices=_rows(samples.picture_index),
+            indices=_rows(samples.frame_index),
             actions=rollout.actions.flatten().numpy(),
             stages=rollout.stage.flatten().numpy() if has_heads else None,
             old_logp=logp.numpy(),

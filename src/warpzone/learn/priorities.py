@@ -1,6 +1,6 @@
-"""Drawing items in proportion to their priority, exactly: a sum tree on the CPU, prefix sums on any device.
+"""Sampling items in proportion to their priority, exactly: a sum tree on the CPU, prefix sums on any device.
 
-Both draw one item from each of n equal slices of the total priority, so that a batch covers the whole range.
+Both sample one item from each of n equal slices of the total priority, so that a batch covers the whole range.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _points(n: int, generator: torch.Generator, device: torch.device) -> Tensor:
 
 
 def kl_to_exact(priorities: Priorities, n_samples: int, generator: torch.Generator, bins: int = 256) -> float:
-    """KL divergence of what is drawn from what should be, over at most `bins` equal ranges of items.
+    """KL divergence of the sampled distribution from the exact one, over at most `bins` equal ranges of items.
 
     Ranges keep the divergence meaningful: over single items it would mostly measure how few samples there
     are.
@@ -102,7 +102,7 @@ def kl_to_exact(priorities: Priorities, n_samples: int, generator: torch.Generat
         counts += torch.bincount(index.cpu(), minlength=len(weights))
     width = -(-len(weights) // bins)
     group = torch.arange(len(weights)) // width
-    drawn = torch.zeros(int(group[-1]) + 1, dtype=torch.float64).index_add_(0, group, counts / counts.sum())
-    exact = torch.zeros_like(drawn).index_add_(0, group, weights / weights.sum())
-    seen = drawn > 0
-    return float((drawn[seen] * (drawn[seen] / exact[seen]).log()).sum())
+    sampled = torch.zeros(int(group[-1]) + 1, dtype=torch.float64).index_add_(0, group, counts / counts.sum())
+    exact = torch.zeros_like(sampled).index_add_(0, group, weights / weights.sum())
+    seen = sampled > 0
+    return float((sampled[seen] * (sampled[seen] / exact[seen]).log()).sum())

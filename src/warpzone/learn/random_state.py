@@ -1,4 +1,4 @@
-"""Streams of random numbers that outlive the process."""
+"""Random number streams in checkpoints."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import torch
 
 
 def is_continued(generator: torch.Generator, saved: torch.Tensor) -> bool:
-    """Whether `restore_stream` will go on with the saved stream: those of a CPU and of a GPU are of two kinds."""
+    """Whether `restore_stream` can continue the saved stream: CPU and GPU generators differ in kind."""
     return saved.shape == generator.get_state().shape
 
 
 def restore_stream(generator: torch.Generator, saved: torch.Tensor) -> None:
-    """Go on with a saved stream; on another kind of device, where that is impossible, with the one begun here."""
+    """Continue a saved stream; on another kind of device, where that is impossible, keep the current one."""
     if is_continued(generator, saved):
         generator.set_state(saved.cpu())

@@ -114,16 +114,14 @@ class PrioritisedReplay:
         self.kept = _allocate(example, self.slots, self.home)
         self.items_per_slot = self.num_envs if recurrent else per_slot
         items = self.slots * self.items_per_slot
-        self.priorities: Priorities
-        self.priorities = PrefixSums(items, self.home) if config.per_gpu_sample else SumTree(items)
+        on_device = config.per_gpu_sample
+        self.priorities: Priorities = PrefixSums(items, self.home) if on_device else SumTree(items)
         self.stored_at = torch.full((self.slots,), -1, dtype=torch.int64, device=self.home)
         self.generator = torch.Generator(self.home).manual_seed(seed)
-        self.pushes = 0
-        self.draws = 0
+        self.pushes = self.draws = 0
         self.beta = config.per_beta
         self.sample_time_ms: float | None = None
-        self.last_unique = torch.zeros((), device=self.home)
-        self.sum_unique = torch.zeros((), device=self.home)
+        self.last_unique, self.sum_unique = torch.zeros(2, device=self.home).unbind()
         self._executor = ThreadPoolExecutor(1, "replay") if config.per_prefetch else None
         self._prefetched: Future[Drawn] | None = None
         self._before_prefetch: Tensor | None = None
@@ -237,7 +235,7 @@ class PrioritisedReplay:
         floats[0], floats[2] = kept["logp"][at], kept["returns"][at]
         integers = torch.stack([kept["actions"][at], kept["stage"][at]]).to(torch.int64)
         batch = Batch(
-            obs=self._pictures(*at, age),
+            obs=self._stacked(*at, age),
             floats=floats,
             integers=integers,
             starts=age == 0 if self.recurrent else None,
@@ -246,13 +244,13 @@ class PrioritisedReplay:
         )
         return Replayed(_to(batch, self.device), index, self.stored_at[slot])
 
-    def _pictures(self, slot: Tensor, step: Tensor, env: Tensor, age: Tensor) -> Tensor:
+    def _stacked(self, slot: Tensor, step: Tensor, env: Tensor, age: Tensor) -> Tensor:
         frames = self.kept["frames"]
         back = torch.arange(self.stack - 1, -1, -1, device=self.home)
         depth = (self.stack - 1 + step).unsqueeze(-1) - torch.minimum(back, age.unsqueeze(-1))
         rows = (slot.unsqueeze(-1) * frames.shape[1] + depth) * self.num_envs + env.unsqueeze(-1)
-        pictures = frames.flatten(0, 2).index_select(0, rows.flatten())
-        return pictures.view(*slot.shape, self.stack * frames.shape[3], *frames.shape[4:])
+        stacked = frames.flatten(0, 2).index_select(0, rows.flatten())
+        return stacked.view(*slot.shape, self.stack * frames.shape[3], *frames.shape[4:])
 
     def _await_prefetch(self) -> None:
         if self._prefetched is not None:

@@ -1,4 +1,4 @@
-"""Rollout: T steps of N environments on the learner's device, every picture stored once."""
+"""Rollout: T steps of N environments on the learner's device, every frame stored once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Final(NamedTuple):
 class Rollout:
     """What a collector fills and a learner reads. Tensors are time-major, [T, N] unless said otherwise.
 
-    `frames[stack - 1 + t]` is the newest picture of step t; the last one belongs to the step after the
+    `frames[stack - 1 + t]` is the newest frame of step t; the last one belongs to the step after the
     rollout, and the first `stack - 1` to the rollout before, so that early steps can be stacked too.
     """
 
@@ -49,9 +49,9 @@ class Rollout:
     terminated: Tensor
     """bool: the episode ended at this step, with this step's reward, for good."""
     truncated: Tensor
-    """bool: the episode was cut at this step; `truncation_value` is what was still to come."""
+    """bool: the episode was truncated at this step; `truncation_value` is the return still expected."""
     truncation_value: Tensor
-    """Value of the observation a truncated episode was cut at, else 0."""
+    """Value of the last observation of an episode truncated here, else 0."""
     stalled: Tensor
     """bool: this truncation was a stall, which the agent caused by standing still."""
     version: Tensor
@@ -97,25 +97,25 @@ class Rollout:
         """bool [T, N]: this step is the last of its episode."""
         return self.terminated | self.truncated
 
-    def picture_index(self, steps: Tensor, envs: Tensor) -> Tensor:
+    def frame_index(self, steps: Tensor, envs: Tensor) -> Tensor:
         """Rows of the flattened `frames` that make up the stacks of (steps, envs), oldest first.
 
-        A stack never reaches back past the first picture of its episode: it repeats that one.
+        A stack never reaches back past the first frame of its episode: it repeats that frame.
         """
         age = self.age[steps, envs].unsqueeze(-1)
         back = torch.arange(self.stack - 1, -1, -1, device=self.device)
         newest = (self.stack - 1 + steps).unsqueeze(-1)
         return (newest - torch.minimum(back, age)) * self.num_envs + envs.unsqueeze(-1)
 
-    def pictures(self, index: Tensor, out: Tensor | None = None) -> Tensor:
-        """Stacks [..., stack * C, H, W] by their `picture_index`; `out` is shaped [B * stack, C, H, W]."""
+    def stacked(self, index: Tensor, out: Tensor | None = None) -> Tensor:
+        """Stacks [..., stack * C, H, W] by their `frame_index`; `out` is shaped [B * stack, C, H, W]."""
         rows = torch.index_select(self.frames.flatten(0, 1), 0, index.reshape(-1), out=out)
         channels, height, width = self.frames.shape[2:]
         return rows.view(*index.shape[:-1], self.stack * channels, height, width)
 
     def stacks(self, steps: Tensor, envs: Tensor) -> Tensor:
         """Stacked observations uint8 [..., stack * C, H, W] of any set of (step, environment) pairs."""
-        return self.pictures(self.picture_index(steps, envs))
+        return self.stacked(self.frame_index(steps, envs))
 
     def stacks_at(self, step: int, columns: slice) -> Tensor:
         """Stacked observations [n, stack * C, H, W] of neighbouring environments at one step, for acting."""
@@ -123,7 +123,7 @@ class Rollout:
         back = torch.arange(self.stack - 1, -1, -1, device=self.device)
         first = (self.stack - 1 + step) * self.num_envs
         newest = torch.arange(first + columns.start, first + columns.stop, device=self.device)
-        return self.pictures(torch.sub(newest.unsqueeze(-1), torch.minimum(back, age), alpha=self.num_envs))
+        return self.stacked(torch.sub(newest.unsqueeze(-1), torch.minimum(back, age), alpha=self.num_envs))
 
     def sequences(self, envs: Tensor, steps: int | None = None) -> Tensor:
         """Stacked observations [T, len(envs), stack * C, H, W]; T + 1 of them with `steps=T + 1`."""
@@ -139,7 +139,7 @@ def allocate_rollout(
     state0: State = (),
     device: torch.device | str = "cpu",
 ) -> Rollout:
-    """An empty rollout; `frame_shape` is that of one unstacked picture: channels, height, width."""
+    """An empty rollout; `frame_shape` is that of one unstacked frame: channels, height, width."""
 
     def empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         return torch.zeros(*shape, dtype=dtype, device=device)

@@ -1,7 +1,7 @@
-"""What values and actions are judged against: GAE, V-trace and n-step returns.
+"""Value and advantage targets: GAE, V-trace and n-step returns.
 
 All tensors are time-major [T, N]. A terminated step has no future; a truncated one has the value of the
-observation it was cut at (`truncation_value`); the last step has `bootstrap` [N]. Nothing crosses the end of
+last observation (`truncation_value`); the last step has `bootstrap` [N]. Nothing crosses the end of
 an episode.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Trajectory:
-    """T steps of N environments, as far as targets need to know them."""
+    """T steps of N environments, as far as targets depend on them."""
 
     rewards: Tensor
     values: Tensor
@@ -30,7 +30,7 @@ class Trajectory:
         return (~(self.terminated | self.truncated)).to(self.values.dtype)
 
     def following(self, estimates: Tensor) -> Tensor:
-        """What comes after each step, by `estimates` [T, N] where the episode goes on."""
+        """The value after each step, by `estimates` [T, N] where the episode continues."""
         after = torch.cat([estimates[1:], self.bootstrap.unsqueeze(0)])
         return torch.where(self.terminated, 0.0, torch.where(self.truncated, self.truncation_value, after))
 
@@ -82,7 +82,7 @@ def nstep(steps: Trajectory, gamma: float, n: int) -> Targets:
 
 
 def _accumulate(errors: Tensor, decay: Tensor) -> Tensor:
-    """ReverseCurriculum sums a[t] = errors[t] + decay[t] * a[t+1]: one kernel a step."""
+    """Backward sums a[t] = errors[t] + decay[t] * a[t+1]: one kernel a step."""
     sums = torch.empty_like(errors)
     sums[-1] = errors[-1]
     for t in range(errors.shape[0] - 2, -1, -1):

@@ -1,4 +1,4 @@
-"""From pictures to features: one function per architecture, all for any height and width."""
+"""From observations to features: one function per architecture, all for any height and width."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from warpzone.model.initialise import RELU_GAIN, orthogonal
 DEFAULT_HIDDEN = {"tiny": 128, "small": 256, "nature": 512, "impala": 256, "strided": 512}
 
 
-class PictureConv(nn.Conv2d):
-    """A first convolution, over uint8 pictures; the scaling to 0..1 is part of its weights.
+class FrameConv(nn.Conv2d):
+    """A first convolution, over uint8 frames; the scaling to 0..1 is part of its weights.
 
-    Tensor cores want many channels, and a picture has few. Where the stride divides kernel and picture, a GPU
-    is given each stride x stride patch as the channels of one pixel: the same sums with a smaller kernel.
+    Tensor cores want many channels, and frames have few. Where the stride divides kernel and frame, a GPU gets
+    each stride x stride patch as the channels of one pixel: the same sums with a smaller kernel.
     """
 
     memory_format = torch.contiguous_format
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, obs: Tensor) -> Tensor:
         dtype = torch.get_default_dtype()
-        if torch.is_autocast_enabled(pictures.device.type):
-            dtype = torch.get_autocast_dtype(pictures.device.type)
+        if torch.is_autocast_enabled(obs.device.type):
+            dtype = torch.get_autocast_dtype(obs.device.type)
         weight = self.weight * (1.0 / 255.0)
         stride, kernel = self.stride[0], self.kernel_size[0]
-        divides = kernel % stride == 0 and not any(size % stride for size in pictures.shape[2:])
-        if pictures.is_cuda and stride > 1 and divides and not self.padding[0]:
-            return F.conv2d(_patches(pictures, stride, dtype), _patch_weight(weight, stride), self.bias)
-        pictures = pictures.to(dtype=dtype, memory_format=self.memory_format)
-        return F.conv2d(pictures, weight, self.bias, self.stride, self.padding)
+        divides = kernel % stride == 0 and not any(size % stride for size in obs.shape[2:])
+        if obs.is_cuda and stride > 1 and divides and not self.padding[0]:
+            return F.conv2d(_patches(obs, stride, dtype), _patch_weight(weight, stride), self.bias)
+        obs = obs.to(dtype=dtype, memory_format=self.memory_format)
+        return F.conv2d(obs, weight, self.bias, self.stride, self.padding)
 
 
-def _patches(pictures: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+def _patches(obs: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     """[B, C, H, W] as [B, C * size * size, H / size, W / size], channels innermost, in one pass."""
-    batch, channels, height, width = pictures.shape
+    batch, channels, height, width = obs.shape
     rows, columns = height // size, width // size
-    out = torch.empty(batch, rows, columns, channels, size, size, dtype=dtype, device=pictures.device)
-    out.copy_(pictures.view(batch, channels, rows, size, columns, size).permute(0, 2, 4, 1, 3, 5))
+    out = torch.empty(batch, rows, columns, channels, size, size, dtype=dtype, device=obs.device)
+    out.copy_(obs.view(batch, channels, rows, size, columns, size).permute(0, 2, 4, 1, 3, 5))
     return out.view(batch, rows, columns, -1).permute(0, 3, 1, 2)
 
 
@@ -67,19 +67,19 @@ class ResidualBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A convolutional body and one linear layer: uint8 pictures [B, C, H, W] to features [B, hidden]."""
+    """A convolutional body and one linear layer: uint8 observations [B, C, H, W] to features [B, hidden]."""
 
     def __init__(self, config: ModelConfig, observation_shape: tuple[int, int, int]) -> None:
         super().__init__()
         self.hidden = config.hidden or DEFAULT_HIDDEN[config.encoder]
         self.body = _body(config, observation_shape[0])
         first = self.body[0]
-        assert isinstance(first, PictureConv)
+        assert isinstance(first, FrameConv)
         first.memory_format = torch.channels_last if config.channels_last else torch.contiguous_format
         self.fc = orthogonal(nn.Linear(_features(self.body, observation_shape, config.encoder), self.hidden))
 
-    def forward(self, pictures: Tensor) -> Tensor:
-        features: Tensor = torch.relu(self.fc(self.body(pictures).flatten(1)))
+    def forward(self, obs: Tensor) -> Tensor:
+        features: Tensor = torch.relu(self.fc(self.body(obs).flatten(1)))
         return features
 
 
@@ -122,7 +122,7 @@ def _body(config: ModelConfig, channels: int) -> nn.Sequential:
             return _two_convolutions(channels, 16, 32)
         case "nature":
             return nn.Sequential(
-                orthogonal(PictureConv(channels, 32, 8, stride=4)),
+                orthogonal(FrameConv(channels, 32, 8, stride=4)),
                 nn.ReLU(),
                 orthogonal(nn.Conv2d(32, 64, 4, stride=2)),
                 nn.ReLU(),
@@ -137,7 +137,7 @@ def _body(config: ModelConfig, channels: int) -> nn.Sequential:
 
 def _two_convolutions(channels: int, first: int, second: int) -> nn.Sequential:
     return nn.Sequential(
-        orthogonal(PictureConv(channels, first, 4, stride=2)),
+        orthogonal(FrameConv(channels, first, 4, stride=2)),
         nn.ReLU(),
         orthogonal(nn.Conv2d(first, second, 3, stride=2)),
         nn.ReLU(),
@@ -147,7 +147,7 @@ def _two_convolutions(channels: int, first: int, second: int) -> nn.Sequential:
 def _impala(channels: int, width: float, global_pool: bool) -> nn.Sequential:
     """The residual net of IMPALA: three times convolution, 3x3/2 max pooling and two residual blocks."""
     layers: list[nn.Module] = []
-    convolution: type[nn.Conv2d] = PictureConv
+    convolution: type[nn.Conv2d] = FrameConv
     gain = RELU_GAIN / 6**0.5
     for out in (_scaled(16, width), _scaled(32, width), _scaled(32, width)):
         layers += [
@@ -161,11 +161,11 @@ def _impala(channels: int, width: float, global_pool: bool) -> nn.Sequential:
 
 
 def _strided(channels: int, width: float, global_pool: bool) -> nn.Sequential:
-    """A residual net for GPUs: 4x4 patches first, as large pictures of few channels are what is slow."""
+    """A residual net for GPUs: 4x4 patches first, as large frames of few channels are slow."""
     wide, deep = _scaled(64, width), _scaled(128, width)
     gain = RELU_GAIN / 2.0
     return nn.Sequential(
-        orthogonal(PictureConv(channels, wide, 4, stride=4), 1.0),
+        orthogonal(FrameConv(channels, wide, 4, stride=4), 1.0),
         ResidualBlock(wide, gain),
         ResidualBlock(wide, gain),
         nn.ReLU(),
@@ -192,5 +192,5 @@ def _features(body: nn.Module, shape: tuple[int, int, int], encoder: str) -> int
     except RuntimeError as error:
         height, width = shape[1:]
         raise ConfigError(
-            f"A {height}x{width} picture is too small for the {encoder} encoder; use a larger size or tiny."
+            f"A {height}x{width} frame is too small for the {encoder} encoder; use a larger size or tiny."
         ) from error

@@ -16,7 +16,7 @@ class ValueHead(nn.Module):
     """One value per stage, in units of return.
 
     The linear layer works in normalised units; `mean` and `std` (0 and 1 unless PopArt sets them) turn those
-    into returns, so nobody outside needs to know whether values are normalised.
+    into returns, so no caller needs to know whether values are normalised.
     """
 
     mean: Tensor
@@ -40,7 +40,7 @@ class ValueHead(nn.Module):
 
 
 class Policy(nn.Module):
-    """Maps pictures to action logits and a value. `autocast_dtype` lowers the encoder's precision on CUDA."""
+    """Maps observations to action logits and a value. `autocast_dtype` lowers the encoder's precision on CUDA."""
 
     def __init__(
         self,
@@ -115,5 +115,5 @@ def build_policy(
     num_actions: int,
     num_value_heads: int = 1,
 ) -> Policy:
-    """A fresh policy on the CPU for stacked pictures of `observation_shape`: channels, height, width."""
+    """A fresh policy on the CPU for stacked frames of `observation_shape`: channels, height, width."""
     return Policy(config, observation_shape, num_actions, num_value_heads)

@@ -1,4 +1,4 @@
-"""Weights at one moment, for a collector to read without a lock while the learner goes on."""
+"""Weights at one moment, which a collector reads without a lock while the learner learns."""
 
 from __future__ import annotations
 
