@@ -1,4 +1,4 @@
-"""Completion scripts name the commands and flags there are."""
+"""Completion scripts know the commands, their flags and the flags' values."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ import subprocess
 
 import pytest
 
-from warpzone.cli.completion import flags, script
-from warpzone.cli.main import COMMANDS, main
+from warpzone.cli.commands import COMMANDS
+from warpzone.cli.completion import script
+from warpzone.cli.main import main
 
 
-def test_flags_are_those_of_the_help() -> None:
-    assert {"--runs-dir", "--host", "--port", "--token"} <= set(flags("watch"))
-
-
-def test_bash_completes_a_command_and_a_flag(tmp_path: object) -> None:
+def test_bash_completes_commands_flags_and_values() -> None:
     if shutil.which("bash") is None:
         pytest.skip("there is no bash")
-    ask = "COMP_WORDS=(warpzone {0}); COMP_CWORD={1}; _warpzone; echo ${{COMPREPLY[@]}}"
     text = script("bash")
-    for words, at, answer in (("wat", 1, "watch"), ("watch --po", 2, "--port")):
-        done = subprocess.run(
-            ["bash", "-c", f"{text}\n{ask.format(words, at)}"], capture_output=True, text=True, check=True
-        )
-        assert done.stdout.split() == [answer]
+    for typed, answer in (
+        ("wat", "watch"),
+        ("watch --po", "--port"),
+        ("checkpoints li", "list"),
+        ("checkpoints prune --dr", "--dry-run"),
+        ("train --preset cp", "cpu"),
+    ):
+        words = ["warpzone", *typed.split()]
+        ask = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _tyro_warpzone; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"{text}\n{ask}"], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [answer], typed
 
 
 def test_all_commands_are_in_every_script(capsys: pytest.CaptureFixture[str]) -> None:

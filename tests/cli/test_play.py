@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import warpzone
-from warpzone.cli.completion import flags
+from warpzone.cli.commands import flags_of_commands
 from warpzone.cli.main import main
 from warpzone.envs.actions import parse_buttons
 from warpzone.envs.button_env import ButtonEnv
@@ -39,10 +39,12 @@ def test_a_dry_run_says_where_and_leaves_nothing(tmp_path: Path, capsys: pytest.
 def test_flags_can_be_set_by_the_environment_and_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("STAGE", "2-1")
+    monkeypatch.setenv("WARPZONE_STAGE", "2-1")
     assert main(["play", "--dry-run"]) == 0
     assert "would play 2-1" in capsys.readouterr().out
-    assert {"--stage", "--start", "--out", "--rom", "--region", "--host", "--port"} <= set(flags("play"))
+    assert {"--stage", "--start", "--out", "--rom", "--region", "--host", "--port"} <= {
+        flag.name for flag in flags_of_commands()["play"]
+    }
 
 
 def test_a_damaged_start_and_an_out_that_is_a_file_are_refused(

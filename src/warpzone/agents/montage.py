@@ -138,7 +138,7 @@ def _show(canvas: Frame, place: tuple[int, int], screen: Frame) -> None:
 
 def _label(canvas: Frame, place: tuple[int, int], text: str, colour: tuple[int, int, int]) -> None:
     top, left = place[0] * (TILE_HEIGHT + LABEL_HEIGHT), place[1] * TILE_WIDTH
-    small = np.empty((LABEL_HEIGHT // 2, TILE_WIDTH // 2, 3), np.uint8)
-    small[:] = colour
-    draw_text(small, text, 1, 1)
-    canvas[top : top + LABEL_HEIGHT, left : left + TILE_WIDTH] = small.repeat(2, axis=0).repeat(2, axis=1)
+    label = np.empty((LABEL_HEIGHT, TILE_WIDTH, 3), np.uint8)
+    label[:] = colour
+    draw_text(label, text, 3, 4)
+    canvas[top : top + LABEL_HEIGHT, left : left + TILE_WIDTH] = label

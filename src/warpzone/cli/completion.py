@@ -1,11 +1,19 @@
-"""`warpzone completion bash|zsh|fish`: a script that completes commands and flags."""
+"""`warpzone completion bash|zsh|fish`: a script that completes commands, flags and their values."""
 
 from __future__ import annotations
 
-from warpzone.cli.commands import COMMANDS, flags_of_commands
+import contextlib
+import io
+from dataclasses import make_dataclass
+from typing import Annotated, Any, Union
+
+import tyro
+
+from warpzone.cli.commands import settings_of_commands
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
+SETTINGS: dict[str, type] = {}
 SHELLS = ("bash", "zsh", "fish")
 USAGE = """usage: warpzone completion bash|zsh|fish
 
@@ -13,7 +21,6 @@ Print a script for the shell, for example:
   warpzone completion bash > ~/.local/share/bash-completion/completions/warpzone
   warpzone completion zsh > ~/.zfunc/_warpzone
   warpzone completion fish > ~/.config/fish/completions/warpzone.fish"""
-SETTINGS: dict[str, type] = {}
 
 
 def run(argv: list[str]) -> int:
@@ -27,52 +34,24 @@ def run(argv: list[str]) -> int:
     return EXIT_OK
 
 
-def flags(command: str) -> list[str]:
-    """The flags of a command and of its subcommands."""
-    own = [each for words, each in flags_of_commands().items() if words.split()[0] == command]
-    return sorted({flag.name for each in own for flag in each if not flag.is_positional} | {"--help"})
-
-
 def script(shell: str) -> str:
-    known = {command: flags(command) for command in COMMANDS}
-    if shell == "bash":
-        cases = "\n".join(f'    {command}) words="{" ".join(words)}" ;;' for command, words in known.items())
-        return _BASH.format(commands=" ".join(known), cases=cases)
-    if shell == "zsh":
-        cases = "\n".join(
-            f"    {command}) compadd -- {' '.join(words)} ;;" for command, words in known.items()
+    """tyro's completion script for all commands as one parser."""
+    commands: dict[str, Any] = {"completion": make_dataclass("completion", [])}
+    nested: dict[str, list[Any]] = {}
+    for words, kind in settings_of_commands().items():
+        command, _, word = words.partition(" ")
+        if word:
+            nested.setdefault(command, []).append(Annotated[kind, tyro.conf.subcommand(word)])
+        else:
+            commands[command] = kind
+    for command, kinds in nested.items():
+        commands[command] = make_dataclass(command, [("command", Union[tuple(kinds)])])  # noqa: UP007
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        tyro.extras.subcommand_cli_from_dict(
+            commands,
+            prog="warpzone",
+            args=["--tyro-write-completion", shell, "-"],
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
         )
-        return _ZSH.format(commands=" ".join(known), cases=cases)
-    lines = ["complete -c warpzone -f"]
-    for command, words in known.items():
-        lines.append(f"complete -c warpzone -n __fish_use_subcommand -a {command} -d '{COMMANDS[command]}'")
-        seen = f"'__fish_seen_subcommand_from {command}'"
-        lines += [f"complete -c warpzone -n {seen} -l {word.removeprefix('--')}" for word in words]
-    return "\n".join(lines)
-
-
-_BASH = """_warpzone() {{
-  local words
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "{commands}" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-    return
-  fi
-  case "${{COMP_WORDS[1]}}" in
-{cases}
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _warpzone warpzone"""
-
-_ZSH = """#compdef warpzone
-_warpzone() {{
-  if (( CURRENT == 2 )); then
-    compadd -- {commands}
-    return
-  fi
-  case "${{words[2]}}" in
-{cases}
-  esac
-  _files
-}}
-_warpzone "$@\""""
+    return printed.getvalue()

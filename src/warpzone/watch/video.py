@@ -1,11 +1,9 @@
-"""Videos of the agent: RGB frames to MP4 or GIF, enlarged without blur, with the policy's outputs beside
-them.
-"""
+"""Videos: RGB frames to MP4 or GIF, enlarged without blur."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -21,13 +19,11 @@ Frame = npt.NDArray[np.uint8]
 
 NES_FPS = 60
 _GIF_FPS = 30
-_has_warned = False
 
 
 def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scale: int = 2) -> Path:
-    """Write frames to `path` (.mp4 or .gif) and return the path written.
+    """Write frames to `path` (.mp4 or .gif) and return it.
 
-    Without PyAV an MP4 becomes a GIF beside it, and without Pillow a folder of PNG files, with one warning.
     Frames are consumed one by one, so an episode of any length fits in memory.
     """
     if path.suffix not in (".mp4", ".gif"):
@@ -40,7 +36,8 @@ def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scal
         raise ConfigError(f"there are no frames to write to {path}")
     enlarged = (_enlarge(frame, scale, first.shape) for frame in itertools.chain([first], stream))
     path.parent.mkdir(parents=True, exist_ok=True)
-    return _writer_for(path)(enlarged, path, fps)
+    (_write_mp4 if path.suffix == ".mp4" else _write_gif)(enlarged, path, fps)
+    return path
 
 
 def read_video(path: Path) -> list[Frame]:
@@ -52,21 +49,7 @@ def read_video(path: Path) -> list[Frame]:
         return [frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False) for frame in frames]
 
 
-Writer = Callable[[Iterator[Frame], Path, int], Path]
-
-
-def _writer_for(path: Path) -> Writer:
-    if path.suffix == ".mp4":
-        if _can_import("av"):
-            return _write_mp4
-        _warn_once("PyAV is not installed: writing GIF instead of MP4")
-    if _can_import("PIL"):
-        return _write_gif
-    _warn_once("neither PyAV nor Pillow is installed: writing PNG files instead of a video")
-    return _write_png_files
-
-
-def _write_mp4(frames: Iterator[Frame], path: Path, fps: int) -> Path:
+def _write_mp4(frames: Iterator[Frame], path: Path, fps: int) -> None:
     import av
 
     with _renamed_when_done(path) as temporary, av.open(str(temporary), "w", format="mp4") as container:
@@ -79,7 +62,6 @@ def _write_mp4(frames: Iterator[Frame], path: Path, fps: int) -> Path:
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
-    return path
 
 
 def _add_stream(container: Any, fps: int, pixels: Frame) -> Any:
@@ -96,10 +78,9 @@ def _add_stream(container: Any, fps: int, pixels: Frame) -> Any:
     return stream
 
 
-def _write_gif(frames: Iterator[Frame], path: Path, fps: int) -> Path:
+def _write_gif(frames: Iterator[Frame], path: Path, fps: int) -> None:
     from PIL import Image
 
-    path = path.with_suffix(".gif")
     # GIF counts in hundredths of a second and players slow down below two of them.
     every = max(1, round(fps / _GIF_FPS))
     images = (Image.fromarray(frame).quantize(64) for frame in itertools.islice(frames, 0, None, every))
@@ -112,32 +93,6 @@ def _write_gif(frames: Iterator[Frame], path: Path, fps: int) -> Path:
             duration=round(1000 * every / fps),
             loop=0,
         )
-    return path
-
-
-def _write_png_files(frames: Iterator[Frame], path: Path, fps: int) -> Path:
-    folder = path.with_suffix("")
-    folder.mkdir(parents=True, exist_ok=True)
-    for number, frame in enumerate(frames):
-        (folder / f"{number:06d}.png").write_bytes(png_bytes(frame))
-    return folder
-
-
-def png_bytes(frame: Frame) -> bytes:
-    """The frame as a PNG file, with nothing but the standard library."""
-    import struct
-    import zlib
-
-    height, width = frame.shape[:2]
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)
-    rows[:, 1:] = frame.reshape(height, 3 * width)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    pixels = zlib.compress(rows.tobytes())
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 @contextmanager
@@ -165,18 +120,3 @@ def _even(pixels: Frame) -> Frame:
     if height % 2 or width % 2:
         pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
     return np.ascontiguousarray(pixels)
-
-
-def _can_import(module: str) -> bool:
-    try:
-        __import__(module)
-    except ImportError:
-        return False
-    return True
-
-
-def _warn_once(line: str) -> None:
-    global _has_warned
-    if not _has_warned:
-        print(f"[train][warn] {line}")
-    _has_warned = True
