@@ -38,7 +38,7 @@ def latest(folder: Path) -> int:
 def test_a_run_trains_resumes_by_its_name_and_starts_over_beside_itself(tmp_path: Path) -> None:
     first = warpzone(tmp_path, "train", *QUIET, "--total-updates", "2")
     assert first.code == 0, first.err
-    assert "[train] go on:    warpzone train --run-name mario --total-updates 4" in first.out
+    assert "[train] resume:   warpzone train --run-name mario --total-updates 4" in first.out
     assert "[env] constructing env 8/8" in first.out
 
     # Only what differs needs to be said: all else is as it was.
@@ -109,7 +109,7 @@ def test_one_signal_saves_latest_and_says_how_to_go_on(
     result, _ = endless.end()
     assert result.code == code
     assert f"[train][warn] interrupted ({number.name})" in result.out
-    assert "[train] go on:    warpzone train --run-name mario" in result.out
+    assert "[train] resume:   warpzone train --run-name mario" in result.out
     assert "Traceback" not in result.err
     records = read_metrics(tmp_path / "runs" / "mario")
     assert latest(tmp_path) == records[-1]["update"] >= 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,11 @@ def test_text_is_clipped_to_the_frame() -> None:
     draw_text(frame, "BELOW", 0, 16)
     assert frame[:10].any()
     assert not frame[10:].any()
+
+
+def test_an_mp4_takes_less_time_to_write_than_to_watch(tmp_path: Path) -> None:
+    frames = [np.full((240, 368, 3), shade, np.uint8) for shade in range(120)]
+    began = time.process_time()
+    write_video(frames, tmp_path / "x.mp4", fps=60, scale=2)
+    assert time.process_time() - began < len(frames) / 60
+    assert read_video(tmp_path / "x.mp4")[-1].shape == (480, 736, 3)

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.agent import Agent, from_json, load_agent, resolve_checkpoint
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.cli.flags import parse
 from warpzone.envs.config import StageConfig
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
+from warpzone.run.build import cores
 from warpzone.run.config import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
@@ -87,8 +88,8 @@ SETTINGS = {"": EvalConfig}
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
     config = parse(EvalConfig(), argv, "warpzone eval")
-    agent = load_agent(
-        config.checkpoint, config.runs_dir, named_device(config.device), trust_code=config.trust_code
+    agent, played = open_agent(
+        config.checkpoint, config.runs_dir, config.device, config.threads, trust_code=config.trust_code
     )
     assert agent.meta is not None
     stages = _stages(config, agent)
@@ -96,12 +97,23 @@ def run(argv: list[str]) -> int:
         print(json.dumps({"stages": stages, "modes": config.modes(), "episodes": config.episodes}))
         return EXIT_OK
     console = Console()
+    console.print(f"[eval] playing {played}", markup=False, highlight=False, soft_wrap=True)
     results = _play(config, agent, stages, console)
     console.print(result_table(results, config))
     if config.out is not None:
         for path in _write(config.out, results, config, agent.meta.global_step):
             console.print(f"[eval] wrote {path}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_OK
+
+
+def open_agent(
+    checkpoint: str, runs_dir: Path, device: str, threads: int, *, trust_code: bool = False
+) -> tuple[Agent, str]:
+    """An agent, and which one it is: file, update and decisions."""
+    path = resolve_checkpoint(checkpoint, runs_dir)
+    agent = load_agent(str(path), runs_dir, named_device(device), threads or cores(), trust_code=trust_code)
+    assert agent.meta is not None
+    return agent, f"{path} (update {agent.meta.global_update:,}, {agent.meta.global_step:,} decisions)"
 
 
 def _stages(config: EvalConfig, agent: Agent) -> list[str]:

@@ -1,17 +1,17 @@
-"""`warpzone record`: film an agent, or what a person played."""
+"""`warpzone record`: record a video of an agent, or of what a person played."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.agent import Agent, from_json
 from warpzone.agents.montage import record_montage
 from warpzone.agents.recording import Style, Video, record_best, record_episode, record_replay
+from warpzone.cli.eval import open_agent
 from warpzone.cli.flags import parse
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import StageConfig
@@ -77,17 +77,19 @@ SETTINGS = {"": RecordConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and film; the exit code."""
+    """Parse and record; the exit code."""
     config = parse(RecordConfig(), argv, "warpzone record")
     if config.replay is not None:
         return _record_replay(config, config.replay)
-    agent = load_agent(config.checkpoint, config.runs_dir, torch.device("cpu"), trust_code=config.trust_code)
+    agent, played = open_agent(
+        config.checkpoint, config.runs_dir, "cpu", config.threads, trust_code=config.trust_code
+    )
+    print(f"[record] playing {played}", flush=True)
     assert agent.meta is not None
+    trained = from_json(StageConfig, agent.meta.config.get("stage", {})).names()
     if config.montage is not None:
-        return _record_montage(config, agent, config.montage)
-    trained = agent.meta.config.get("stage", {})
-    names = config.stage or trained.get("stages") or f"{trained.get('world', 1)}-{trained.get('stage', 1)}"
-    stage = parse_stages(names)[0]
+        return _record_montage(config, agent, config.montage, trained)
+    stage = parse_stages(config.stage)[0] if config.stage else trained[0]
     out = _target(config, f"{Path(config.checkpoint).stem}_{stage}.mp4")
     if config.dry_run:
         print(f"[record] {stage} of {config.checkpoint} to {out}")
@@ -106,13 +108,8 @@ def run(argv: list[str]) -> int:
     return EXIT_OK
 
 
-def _record_montage(config: RecordConfig, agent: Agent, out: Path) -> int:
-    assert agent.meta is not None
-    stages = (
-        parse_stages(config.stages)
-        if config.stages
-        else from_json(StageConfig, agent.meta.config.get("stage", {})).names()
-    )
+def _record_montage(config: RecordConfig, agent: Agent, out: Path, trained: list[str]) -> int:
+    stages = parse_stages(config.stages) if config.stages else trained
     if config.dry_run:
         print(f"[record] {len(stages)} stages of {config.checkpoint} to {out}")
         return EXIT_OK

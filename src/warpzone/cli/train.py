@@ -108,7 +108,7 @@ def run(argv: list[str]) -> int:
     if (
         config.run.record_video
         and outcome.agent is not None
-        and outcome.progress.update > 0
+        and outcome.updates > 0
         and not outcome.exit_code
     ):
         _record(config, outcome, console)
@@ -132,6 +132,9 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     console.print(
         f"[train] {outcome.folder}: {outcome.reason}", markup=False, highlight=False, soft_wrap=True
     )
+    if not outcome.updates:
+        line = "[train][warn] nothing was trained: the run and its settings are as they were"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     table = Table(show_header=False)
     table.add_row("updates", f"{progress.update:,}")
     table.add_row("decisions", f"{progress.global_step:,}")
@@ -148,9 +151,9 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     runs = "" if config.run.runs_dir == "runs" else f" --runs-dir {config.run.runs_dir}"
     name = Path(outcome.folder).name
     for line in (
-        f"[train] go on:    warpzone train --run-name {name}{runs}{_further(config, progress)}",
+        f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}",
         f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}",
-        f"[train] film:     warpzone record --checkpoint {outcome.folder}",
+        f"[train] record:   warpzone record --checkpoint {outcome.folder}",
         f"[train] curves:   warpzone report {outcome.folder}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

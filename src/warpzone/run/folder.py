@@ -108,13 +108,11 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = RunLock(self.path)
-            keep_code(config, self.path)
-            write_durably(self.path / CONFIG_FILE, (json.dumps(config.as_dict(), indent=2) + "\n").encode())
         except OSError as error:
-            raise ConfigError(
-                f"The run folder {self.path} can't be written ({error.strerror or error}): "
-                "choose another --runs-dir or make room."
-            ) from error
+            raise self._unwritable(error) from error
+        self._settings: TrainConfig | None = config
+        if source is None or not (self.path / CONFIG_FILE).exists():
+            self.write_settings()
         watch = config.watch
         sinks: list[Any] = []
         if watch.enable_tensorboard:
@@ -148,6 +146,24 @@ class RunFolder:
         self.resources = ResourceMonitor(watch.monitor_interval)
         self.checkpoints = CheckpointKeeper(self.path / "checkpoints", config.checkpoint)
         self.profiler = UpdateProfiler(self.path / "profile") if watch.profile else None
+
+    def write_settings(self) -> None:
+        """Write config.json and the run's own code, once. A resumed run keeps what it has until it has learned with the
+        new settings."""
+        settings, self._settings = self._settings, None
+        if settings is None:
+            return
+        try:
+            keep_code(settings, self.path)
+            write_durably(self.path / CONFIG_FILE, (json.dumps(settings.as_dict(), indent=2) + "\n").encode())
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"The run folder {self.path} can't be written ({error.strerror or error}): "
+            "choose another --runs-dir or make room."
+        )
 
     def close(self) -> None:
         """Close everything; a failure in one does not keep the others open."""

@@ -37,6 +37,8 @@ class Outcome:
     confirmed: dict[str, StageResult] = field(default_factory=dict)
     """Clear rates on fresh episodes, where the run has a target."""
     agent: Agent | None = None
+    updates: int = 0
+    """Updates made in this session."""
 
 
 def train(config: TrainConfig, display: Display) -> Outcome:
@@ -48,7 +50,10 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         with session.saved_however_it_ends():
             reason = learn(session, control, log, hooks)
     exit_code = EXIT_FAILED if session.has_diverged else stop.exit_code
-    return Outcome(session.run.path, session.progress, reason, exit_code, session.confirmed, session.agent())
+    return Outcome(
+        session.run.path, session.progress, reason, exit_code, session.confirmed, session.agent(),
+        session.learned_updates,
+    )  # fmt: skip
 
 
 def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[Hook]) -> str:
@@ -69,6 +74,7 @@ def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[H
         progress.update += 1
         progress.global_step += rollout.num_decisions
         session.learned_updates += 1
+        run.write_settings()
         if not math.isfinite(learned["loss_total"]):
             session.diverge("loss")
             continue

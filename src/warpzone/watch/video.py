@@ -34,9 +34,9 @@ def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scal
     first = next(stream, None)
     if first is None:
         raise ConfigError(f"there are no frames to write to {path}")
-    enlarged = (_enlarge(frame, scale, first.shape) for frame in itertools.chain([first], stream))
+    checked = (_checked(frame, first.shape) for frame in itertools.chain([first], stream))
     path.parent.mkdir(parents=True, exist_ok=True)
-    (_write_mp4 if path.suffix == ".mp4" else _write_gif)(enlarged, path, fps)
+    (_write_mp4 if path.suffix == ".mp4" else _write_gif)(checked, path, fps, scale)
     return path
 
 
@@ -49,25 +49,28 @@ def read_video(path: Path) -> list[Frame]:
         return [frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False) for frame in frames]
 
 
-def _write_mp4(frames: Iterator[Frame], path: Path, fps: int) -> None:
+def _write_mp4(frames: Iterator[Frame], path: Path, fps: int, scale: int) -> None:
     import av
 
     with _renamed_when_done(path) as temporary, av.open(str(temporary), "w", format="mp4") as container:
         stream: Any = None
         for pixels in frames:
+            even = _even(pixels, scale)
+            height, width = scale * even.shape[0], scale * even.shape[1]
             if stream is None:
-                stream = _add_stream(container, fps, pixels)
-            frame = av.VideoFrame.from_ndarray(_even(pixels), format="rgb24")
+                stream = _add_stream(container, fps, height, width)
+            # Enlarged by the conversion to the codec's colours, which is much quicker than as an array.
+            frame = av.VideoFrame.from_ndarray(even, format="rgb24")
+            frame = frame.reformat(width, height, stream.pix_fmt, interpolation="POINT")
             for packet in stream.encode(frame):
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
 
 
-def _add_stream(container: Any, fps: int, pixels: Frame) -> Any:
+def _add_stream(container: Any, fps: int, height: int, width: int) -> Any:
     import av
 
-    height, width = _even(pixels).shape[:2]
     codec = "libx264" if "libx264" in av.codecs_available else "mpeg4"
     stream = container.add_stream(codec, rate=Fraction(fps))
     stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
@@ -78,12 +81,13 @@ def _add_stream(container: Any, fps: int, pixels: Frame) -> Any:
     return stream
 
 
-def _write_gif(frames: Iterator[Frame], path: Path, fps: int) -> None:
+def _write_gif(frames: Iterator[Frame], path: Path, fps: int, scale: int) -> None:
     from PIL import Image
 
     # GIF counts in hundredths of a second and players slow down below two of them.
     every = max(1, round(fps / _GIF_FPS))
-    images = (Image.fromarray(frame).quantize(64) for frame in itertools.islice(frames, 0, None, every))
+    shown = (_enlarged(frame, scale) for frame in itertools.islice(frames, 0, None, every))
+    images = (Image.fromarray(frame).quantize(64) for frame in shown)
     with _renamed_when_done(path) as temporary:
         next(images).save(
             temporary,
@@ -106,17 +110,21 @@ def _renamed_when_done(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _enlarge(frame: Frame, scale: int, shape: tuple[int, ...]) -> Frame:
+def _checked(frame: Frame, shape: tuple[int, ...]) -> Frame:
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3 or frame.shape != shape:
         raise ConfigError(
             f"video frames are uint8 [height, width, 3] and all of one shape, not {frame.dtype} {frame.shape}"
         )
+    return frame
+
+
+def _enlarged(frame: Frame, scale: int) -> Frame:
     return frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
-def _even(pixels: Frame) -> Frame:
+def _even(pixels: Frame, scale: int) -> Frame:
     """Video codecs store colour at half resolution and need even sides."""
     height, width = pixels.shape[:2]
-    if height % 2 or width % 2:
+    if scale % 2 and (height % 2 or width % 2):
         pixels = np.pad(pixels, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
     return np.ascontiguousarray(pixels)

@@ -1,0 +1,59 @@
+"""`warpzone train` on a run that exists: what it changes, what it leaves alone and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.run.small_runs import small_run
+from warpzone.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    small_run(folder, "--run-name", "done", "--total-updates", "2", "--stages", "1-1")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    kept = [folder / "config.json", *(folder / "checkpoints").iterdir(), *folder.glob("videos/*")]
+    return {path.name: path.read_bytes() for path in kept}
+
+
+def test_a_resume_that_does_nothing_changes_nothing_and_says_so(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(runs / "done")
+    run = ["train", "--run-name", "done", "--runs-dir", str(runs), "--record-video", "--plain"]
+    assert main([*run, "--stages", "2-2", "--total-updates", "1"]) == 0
+    assert contents(runs / "done") == before
+    said = capsys.readouterr().out
+    assert "[train] changed since the last session: " in said
+    assert "stages 1-1 -> 2-2" in said
+    assert "nothing was trained: the run and its settings are as they were" in said
+
+
+def test_a_resumed_run_that_learns_keeps_its_new_settings(runs: Path) -> None:
+    outcome = small_run(runs, "--run-name", "grown", "--total-updates", "1")
+    assert outcome.updates == 1
+    resumed = small_run(runs, "--run-name", "grown", "--total-updates", "3", "--stages", "1-2")
+    assert resumed.updates == 2
+    config = json.loads((runs / "grown" / "config.json").read_text())
+    assert config["run"]["total_updates"] == 3
+    assert config["stage"]["stages"] == "1-2"
+
+
+def test_eval_and_record_say_which_checkpoint_plays(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_run = ["--checkpoint", "done", "--runs-dir", str(runs)]
+    assert main(["eval", *of_run, "--episodes", "1", "--mode", "greedy"]) == 0
+    assert main(["record", *of_run, "--out", str(tmp_path / "a.gif"), "--tries", "1", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    file = runs / "done" / "checkpoints" / "latest.pt"
+    decisions = json.loads(file.with_suffix(".json").read_text())["global_step"]
+    for command in ("eval", "record"):
+        assert f"[{command}] playing {file} (update 2, {decisions:,} decisions)" in said
