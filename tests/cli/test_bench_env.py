@@ -41,6 +41,12 @@ def test_a_different_game_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         run(["--rounds", "1", "--seconds", "0.01", "--num-envs", "1", "--no-memory"])
 
 
+def test_without_nes_py_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_env, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="pip install nes-py"):
+        run(["--rounds", "1"])
+
+
 @pytest.mark.parametrize(
     "words", [["--rounds", "0"], ["--num-envs", "0"], ["--seconds", "0"], ["--seconds", "nan"]]
 )

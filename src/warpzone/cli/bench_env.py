@@ -10,20 +10,22 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from warpzone.cli.bench_results import in_turn, ratio, write_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import processor
 from warpzone.engine import Machine
 from warpzone.engine.rom import rom, rom_path
-from warpzone.envs.config import thread_count
+from warpzone.envs.config import MAX_ENVS, thread_count
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 
@@ -245,31 +247,16 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
     check_same_game()
     check_same_bytes(config.num_envs, thread_count(config.threads, config.num_envs))
     kb = memory_of() if config.memory else None
-    measured = sides(config)
-    rates: dict[str, list[float]] = {name: [] for name in measured}
-    with Progress(console=console, transient=True) as bars:
-        task = bars.add_task("measuring", total=config.rounds * len(measured))
-        for _ in range(config.rounds):
-            for name, play in measured.items():
-                bars.update(task, description=name)
-                rates[name].append(timed(play, config.seconds))
-                bars.advance(task)
-    together = scaling(config)
-    ratios = {
-        name: sorted(rate / base for rate, base in zip(values, rates[BASE], strict=True))
-        for name, values in rates.items()
-    }
+    measured = {name: partial(timed, play, config.seconds) for name, play in sides(config).items()}
+    rates = in_turn(measured, config.rounds, console)
     return {
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": thread_count(0, MAX_ENVS),
         "load_average": os.getloadavg()[0],
         "settings": {k: v for k, v in asdict(config).items() if k not in ("out", "as_json", "dry_run")},
         "frames_per_s": rates,
-        "times_nes_py": {
-            name: {"median": statistics.median(values), "low": values[0], "high": values[-1]}
-            for name, values in ratios.items()
-        },
-        "scaling": together,
+        "times_nes_py": {name: ratio(values, rates[BASE]) for name, values in rates.items()},
+        "scaling": scaling(config),
         "kb_per_environment": kb,
     }
 
@@ -305,17 +292,15 @@ def run(argv: list[str]) -> int:
     if config.dry_run:
         print(json.dumps(asdict(config), indent=2, default=str))
         return 0
-    results = compare(config, Console(stderr=config.as_json))
+    if find_spec("nes_py") is None:
+        raise ConfigError(
+            "bench env times the engine against nes-py: pip install nes-py gym-super-mario-bros."
+        )
+    console = Console(stderr=config.as_json)
+    results = compare(config, console)
     if config.as_json:
         print(json.dumps(results, indent=2))
     else:
-        show(results, Console())
-    if config.out is not None:
-        try:
-            config.out.parent.mkdir(parents=True, exist_ok=True)
-            config.out.write_text(json.dumps(results, indent=2) + "\n")
-        except OSError as error:
-            raise ConfigError(
-                f"{config.out} can't be written ({error.strerror}): choose another --out."
-            ) from error
+        show(results, console)
+    write_json(config.out, "env.json", results, console)
     return 0

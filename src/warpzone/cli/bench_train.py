@@ -147,6 +147,10 @@ def run(argv: list[str]) -> int:
         return EXIT_OK
     if find_spec("stable_baselines3") is None:
         raise ConfigError("Stable-Baselines3 is not installed: pip install stable-baselines3.")
+    if config.nes_py_envs and find_spec("nes_py") is None:
+        raise ConfigError(
+            "nes-py is not installed: pip install nes-py, or leave it out with --nes-py-envs 0."
+        )
     console = Console()
     device = resolve_device(training)
     with ExitStack() as stack:
