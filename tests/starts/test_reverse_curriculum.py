@@ -263,3 +263,39 @@ def test_a_run_of_before_every_moment_was_counted_goes_on_with_its_ways_anew() -
     other, _ = backward()
     other.load_state_dict(old)
     assert not other.ways[1].cleared.any()
+
+
+def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
+    searched: list[int] = []
+
+    def search(stage: int) -> list[list[bytes]]:
+        searched.append(stage)
+        return [[bytes([i])] for i in range(40)]
+
+    config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=10)
+    made = ReverseCurriculum({}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=search)
+    envs = Recorder()
+    made.attach([envs])
+    assert made.metrics()["trail_cleared"] == {}
+    for _ in range(30):
+        made.observe(slice(0, 4), ended(1, False, False, False))
+    assert searched == [1]
+    assert len(envs.queued) > 5
+    assert list(made.metrics()["trail_cleared"]) == ["4-4"]
+    # A resumed run that has the trail by now resumes its patience, and what was learned along it.
+    again = ReverseCurriculum({1: [[bytes([i])] for i in range(40)]}, made.stages, config, made._weights)
+    again.load_state_dict(made.state_dict())
+    assert again.ways[1].patience == 0
+    assert again.state_dict()["ways"]["4-4"] == made.state_dict()["ways"]["4-4"]
+
+
+def test_a_stage_whose_search_failed_is_not_searched_again() -> None:
+    searched: list[int] = []
+    config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=10)
+    made = ReverseCurriculum(
+        {}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=lambda stage: searched.append(stage)
+    )
+    made.attach([Recorder()])
+    for _ in range(60):
+        made.observe(slice(0, 4), ended(1, False, False, False))
+    assert searched == [1]

@@ -24,7 +24,7 @@ from warpzone.learn.native import why_not_native
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
-from warpzone.starts.reverse_curriculum import TrailConfig
+from warpzone.starts.reverse_curriculum import AUTO, TrailConfig
 
 Preset = Literal["auto", "cpu", "gpu"]
 LARGEST_SAVED_CONSOLES = 256 << 20
@@ -199,7 +199,7 @@ class TrainConfig:
                 "--overlap-collect learns from actions of older weights, which only V-trace corrects: use --algo "
                 "appo, --algo impala or --targets vtrace with it, or leave it out."
             )
-        if self.trail.trails and self.backend.backend != "native":
+        if self.trail.trails not in ("", AUTO) and self.backend.backend != "native":
             raise ConfigError("--trails needs snapshots, which only the native backend has.")
         forward = self.script.forward_action_id
         if forward is not None and not 0 <= forward < self.view.num_actions:

@@ -34,7 +34,8 @@ from warpzone.run.state import EnvironmentStates, RewardStates, RunState, begin_
 from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
 from warpzone.starts.curriculum import Curriculum
-from warpzone.starts.reverse_curriculum import ReverseCurriculum
+from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum
+from warpzone.starts.trail_search import TrailSearch
 from warpzone.starts.trails import load_ways
 
 
@@ -253,8 +254,16 @@ def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]
     config, say = plan.config, plan.display.say
     stages = config.stage.names()
     curriculum = Curriculum(config.stage.curriculum, stages)
-    ways = load_ways(config.trail.trails, stages, config.view, plan.rom_sha256, config.stage.rom or None)
-    reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed)
+    rom = config.stage.rom or None
+    search = None
+    if config.trail.trails == AUTO and config.backend.backend == "native":
+        search = TrailSearch(
+            plan.folder / "trails", stages, config.view, plan.rom_sha256, rom, say, lambda: bool(stop)
+        )
+        ways = search.known() if plan.source is not None else {}
+    else:
+        ways = load_ways(config.trail.trails, stages, config.view, plan.rom_sha256, rom)
+    reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
     with (
         closing(build_components(config, plan.device, say, plan.teachers)) as components,
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,

@@ -35,12 +35,19 @@ REACH_RATE, FURTHER = 0.01, 1.02
 """Update rate of the mean ground covered from the true start, and the gain that counts as progress."""
 
 
+NEVER = 1 << 62
+"""Patience that no run uses up."""
+AUTO = "auto"
+Search = Callable[[int], Sequence[Sequence[bytes]] | None]
+"""Gives the places along the trail of a stage, by its number; None if no trail was found."""
+
+
 @dataclass(frozen=True)
 class TrailConfig:
     """The reverse curriculum: episodes that start along a known trail, near the end first."""
 
     trails: str = ""
-    """Folder of trails from `warpzone explore`, for the reverse curriculum."""
+    """Folder of trails from `warpzone explore`; auto searches stages without progress (empty = none)."""
     trail_share: float = 0.9
     """Initial share of episodes that start on a trail, 0 to 1."""
     trail_patience: int = 500_000
@@ -115,8 +122,19 @@ class Way:
             self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
 
     def need(self) -> float:
-        """How much of its share the trail should get."""
-        return 0.0 if self.patience > 0 else 1.0 - self.mastery
+        """How much of its share the trail should have."""
+        return 0.0 if self.patience > 0 or not self.starts else 1.0 - self.mastery
+
+    def is_wanted(self) -> bool:
+        """Whether plain learning makes no progress and there is no trail yet."""
+        return not self.starts and self.patience <= 0
+
+    def along(self, places: Sequence[Sequence[bytes]] | None) -> Way:
+        """This way along a trail that was found; without one, it is never wanted again."""
+        found = Way(places or [], self.full_patience)
+        found.patience = 0 if places else NEVER
+        found.mastery, found.reach, found.furthest = self.mastery, self.reach, self.furthest
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -128,8 +146,9 @@ class Way:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.patience, self.mastery = state["patience"], state["mastery"]
         self.reach, self.furthest = state["reach"], state["furthest"]
-        self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
-        self.moments = np.array(state["moments"])
+        if len(state["moments"]) == len(self.starts):
+            self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
+            self.moments = np.array(state["moments"])
 
     def _first(self, part: int) -> int:
         return part * len(self.each) // self.parts
@@ -163,9 +182,15 @@ class ReverseCurriculum:
         config: TrailConfig,
         weights: Callable[[], NDArray[np.float64]],
         seed: int = 0,
+        search: Search | None = None,
     ) -> None:
+        """`search` finds the trails of the stages that have none in `ways`, once they are wanted."""
         self.stages = list(stages)
         self.ways = {stage: Way(places, config.trail_patience) for stage, places in ways.items()}
+        self._search = search
+        if search is not None:
+            for stage in set(range(len(stages))) - set(self.ways):
+                self.ways[stage] = Way([], config.trail_patience)
         self._share = config.trail_share
         self._weights = weights
         self._random = np.random.default_rng([seed, 0xBAC2])
@@ -195,6 +220,10 @@ class ReverseCurriculum:
                     start = self.ways[stage].choose(self._random)
                     self._queued[columns.start + row] = stage, start
                     envs.queue_start(row, self.ways[stage].starts[start])
+            if self._search is not None:
+                for stage, way in self.ways.items():
+                    if way.is_wanted():
+                        self.ways[stage] = way.along(self._search(stage))
 
     def metrics(self) -> dict[str, Any]:
         """Clear rates from the trails, and the share of episodes on trails since the last call."""
@@ -206,6 +235,7 @@ class ReverseCurriculum:
                 "trail_cleared": {
                     self.stages[stage]: round(float(way.cleared.mean()), 3)
                     for stage, way in self.ways.items()
+                    if way.starts
                 },
             }
 
@@ -248,12 +278,9 @@ class ReverseCurriculum:
         with self._lock:
             for name, saved in state["ways"].items():
                 way = self.ways.get(self.stages.index(name)) if name in self.stages else None
-                # Runs saved before every moment was counted start their trails anew.
-                if (
-                    way is not None
-                    and isinstance(saved, dict)
-                    and len(way.starts) == len(saved.get("moments", ()))
-                ):
+                moments = saved.get("moments") if isinstance(saved, dict) else None
+                # A trail that was found after the checkpoint was saved has no moments there yet.
+                if way is not None and moments is not None and len(moments) in (0, len(way.starts)):
                     way.load_state_dict(saved)
 
     @property

@@ -157,8 +157,8 @@ def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
 def load_ways(
     folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
 ) -> dict[int, list[tuple[bytes, ...]]]:
-    """The places along the trail of each stage, by its index, for stages that have one in the folder."""
-    if not folder:
+    """The places along the trail of each stage, by its number, for those that have one in the folder."""
+    if folder in ("", "auto"):
         return {}
     trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}
     if not any(trails.values()):
