@@ -129,15 +129,25 @@ def test_bounds_must_enclose_one() -> None:
         AdaptiveConfig(adaptive_lr_min=2.0, adaptive_lr_max=3.0)
 
 
-def test_discount_horizon_rises_geometrically_with_decisions() -> None:
-    config = LearnConfig(gamma_start=0.9, gamma=0.99, gamma_anneal_steps=1000)
+def test_success_anneals_learning_rate_and_entropy_ahead_of_the_schedule() -> None:
+    config = LearnConfig(anneal_by_success=True, anneal_updates=101, learning_rate=1.0, lr_final_fraction=0.0)
     learner = Learner(make_policy(), config)
-    horizons = []
-    for learner.decisions in (0, 500, 1000, 5000):
-        horizons.append(1 / (1 - learner.gamma))
-    assert horizons == pytest.approx([10, 10**1.5, 100, 100])
+    rates = []
+    for learner.success in (0.0, 0.5, 1.0, 0.2):
+        rates.append(learner.learning_rate)
+    assert rates == pytest.approx([1.0, 0.5, 0.0, 0.8])
+    learner.success = 0.5
+    assert learner.entropy_coef == pytest.approx((config.entropy_coef + config.entropy_final) / 2)
+    learner.decisions = 80
+    assert learner.learning_rate == pytest.approx(0.2)
+    assert (
+        Learner(make_policy(), LearnConfig(anneal_updates=101)).learning_rate == LearnConfig().learning_rate
+    )
 
 
-def test_discount_without_a_start_value_is_constant() -> None:
-    learner = Learner(make_policy(), LearnConfig(gamma=0.97))
-    assert learner.gamma == 0.97
+def test_success_is_saved_so_that_a_resumed_run_has_the_same_rates() -> None:
+    learner = Learner(make_policy(), LearnConfig(anneal_by_success=True, anneal_updates=101))
+    learner.success = 0.5
+    other = Learner(make_policy(seed=1), LearnConfig(anneal_by_success=True, anneal_updates=101))
+    other.load_state_dict(learner.state_dict())
+    assert other.learning_rate == learner.learning_rate

@@ -14,7 +14,7 @@ from warpzone.agents.recording import Style, record_best
 from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
-from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset
+from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset, suited_to_stages
 from warpzone.run.folder import STAGE_CHOICES, settings_to_resume
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
@@ -44,12 +44,14 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
     if wanted not in (None, "auto", *PRESETS):
         raise ConfigError(f"Unknown preset {wanted!r}: choose auto, cpu or gpu.")
     environment.pop("WARPZONE_PRESET", None)
-    default = None if wanted else settings_of_run(argv, environment)
-    default = (default or preset(wanted or "auto")).in_decisions()  # type: ignore[arg-type]
+    saved = None if wanted else settings_of_run(argv, environment)
+    default = (saved or preset(wanted or "auto")).in_decisions()  # type: ignore[arg-type]
     if "--help-all" in argv or {"-h", "--help"} & set(argv):
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
     config = parse(default, argv, "warpzone train", environment).in_decisions()
+    if saved is None and given("action_type", argv, environment) is None:
+        config = suited_to_stages(config)
     config.check()
     return config
 

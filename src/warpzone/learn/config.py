@@ -55,10 +55,6 @@ class LearnConfig:
 
     gamma: float = 0.9
     """Discount per decision; the horizon is 1 / (1 - gamma) decisions."""
-    gamma_start: float = 0.0
-    """Initial discount, annealed to --gamma by effective horizon (0 = constant)."""
-    gamma_anneal_steps: int = 2_000_000
-    """Decisions from --gamma-start to --gamma."""
     gae_lambda: float | None = None
     """Lambda of GAE and V-trace, 0 to 1; by default the algorithm's."""
     bootstrap_stalls: bool = True
@@ -82,6 +78,8 @@ class LearnConfig:
     """Decisions over which schedules anneal (0 = length of the run)."""
     anneal_updates: int = 0
     """The same in updates; overrides --anneal-steps."""
+    anneal_by_success: bool = False
+    """Anneal learning rate and entropy at least as far as the clear rate has come."""
     adam_eps: float = 1e-5
     """Epsilon of Adam."""
     max_grad_norm: float = 0.5
@@ -146,7 +144,6 @@ class LearnConfig:
             "warmup_updates",
             "anneal_steps",
             "anneal_updates",
-            "gamma_anneal_steps",
             "target_kl",
             "value_clip",
             "teacher_coef",
@@ -154,8 +151,7 @@ class LearnConfig:
         ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")
-        rates = (("gamma", self.gamma), ("gamma_start", self.gamma_start), ("gae_lambda", recipe.gae_lambda))
-        for name, value in rates:
+        for name, value in (("gamma", self.gamma), ("gae_lambda", recipe.gae_lambda)):
             if not 0 <= value <= 1:
                 raise ConfigError(f"{name} must lie between 0 and 1; it is {value}.")
 

@@ -54,6 +54,8 @@ class Learner:
         self.version = 0
         self.decisions = 0
         """Decisions learned from so far."""
+        self.success = 0.0
+        """Mean clear rate over the stages, told by the training loop once an update."""
         if self.device.type == "cuda":
             policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
             if config.compile:
@@ -86,33 +88,35 @@ class Learner:
         """Of the next update."""
         config = self.config
         final = config.learning_rate * config.lr_final_fraction
-        planned = self._scheduled(config.lr_schedule, config.learning_rate, final, config.warmup_updates)
+        planned = self._scheduled(
+            config.lr_schedule, config.learning_rate, final, config.warmup_updates, self.success
+        )
         return planned * self.adaptation.lr_scale
 
     @property
     def entropy_coef(self) -> float:
         """Of the next update."""
-        planned = self._scheduled("linear", self.config.entropy_coef, self.config.entropy_final)
+        start, final = self.config.entropy_coef, self.config.entropy_final
+        planned = self._scheduled("linear", start, final, success=self.success)
         return planned * self.adaptation.entropy_scale
-
-    @property
-    def gamma(self) -> float:
-        """Discount of the next update: its horizon 1 / (1 - gamma) rises geometrically to that of the settings."""
-        config = self.config
-        if not config.gamma_start or not config.gamma_anneal_steps or config.gamma == 1:
-            return config.gamma
-        fraction = min(1.0, self.decisions / config.gamma_anneal_steps)
-        return 1.0 - float((1.0 - config.gamma_start) ** (1.0 - fraction) * (1.0 - config.gamma) ** fraction)
 
     @property
     def teacher_coef(self) -> float:
         """Of the next update."""
         return self._scheduled("linear", self.config.teacher_coef, self.config.teacher_final)
 
-    def _scheduled(self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0) -> float:
+    def _scheduled(
+        self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0, success: float = 0.0
+    ) -> float:
+        """The value of a schedule. How long a stage takes is not known beforehand: with `anneal_by_success`, exploration
+        ends when it is no longer needed, and comes back when success is lost."""
         config, step = self.config, self.per_update
         total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
-        return scheduled(name, self.decisions, total, start, final, step=step, warmup=step * warmup_updates)
+        warmup = step * warmup_updates
+        done = self.decisions
+        if config.anneal_by_success and done >= warmup:
+            done = max(done, int(success * (total - step)))
+        return scheduled(name, done, total, start, final, step=step, warmup=warmup)
 
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Learn from a rollout; the numbers returned are means over the update's gradient steps."""
@@ -179,11 +183,11 @@ class Learner:
         config, lam = self.config, self.recipe.gae_lambda
         match self.recipe.targets:
             case "gae":
-                return gae(trajectory, self.gamma, lam)
+                return gae(trajectory, config.gamma, lam)
             case "vtrace":
-                return vtrace(trajectory, log_ratio, self.gamma, lam, config.rho_clip, config.c_clip)
+                return vtrace(trajectory, log_ratio, config.gamma, lam, config.rho_clip, config.c_clip)
             case "nstep":
-                return nstep(trajectory, self.gamma, config.nstep or trajectory.rewards.shape[0])
+                return nstep(trajectory, config.gamma, config.nstep or trajectory.rewards.shape[0])
 
     def _evaluate(self, rollout: Rollout) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, values and bootstrap of a rollout under the current weights."""
@@ -305,6 +309,7 @@ class Learner:
             "replay": self.replay.state_dict() if self.replay and keeps_replay else None,
             "version": self.version,
             "decisions": self.decisions,
+            "success": self.success,
             "policy": self.policy.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
             "scaler": self.step.scaler.state_dict(),
@@ -319,6 +324,7 @@ class Learner:
         self.version = state["version"]
         # Older checkpoints hold no count: as many as there would be with today's rollouts.
         self.decisions = state.get("decisions", self.version * self.per_update)
+        self.success = state.get("success", 0.0)
         self.policy.load_state_dict(state["policy"])
         self.step.load_optimizer(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])

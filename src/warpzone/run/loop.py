@@ -79,6 +79,7 @@ def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[H
             session.diverge("loss")
             continue
         progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
+        learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
         learner.observe_progress(run.episodes.mean_return())
         log.observe(collector.rollout_time, learned["learn_time"])
         if run.profiler is not None:
