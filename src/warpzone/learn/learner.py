@@ -108,7 +108,7 @@ class Learner:
     def _scheduled(
         self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0, success: float = 0.0
     ) -> float:
-        """The value of a schedule. How long a stage takes is not known beforehand: with `anneal_by_success`, exploration
+        """The value of a schedule. How long a stage takes is not known: with `anneal_by_success`, exploration
         ends when it is no longer needed, and comes back when success is lost."""
         config, step = self.config, self.per_update
         total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
