@@ -304,3 +304,21 @@ def test_bad_calls_are_refused_in_one_sentence() -> None:
     envs.close()
     with pytest.raises(warpzone.Error, match="closed"):
         envs.step(np.zeros(2, np.int64))
+
+
+def test_the_step_after_a_restore_is_rewarded_although_the_episode_before_was_over() -> None:
+    envs = MarioVectorEnv(1, stage="1-1")
+    envs.reset(seed=0)
+    for _ in range(10):
+        envs.step(np.array([RIGHT_RUN]))
+    blob = envs.snapshot(0)
+    _, expected, *_ = envs.step(np.array([RIGHT_RUN]))
+    assert expected[0] > 0
+    while not envs.step(np.array([RIGHT_RUN]))[2][0]:
+        pass
+    over = envs.snapshot(0)
+    envs.restore(0, blob)
+    assert envs.step(np.array([RIGHT_RUN]))[1] == expected
+    envs.restore(0, over)
+    _, rewards, _, _, info = envs.step(np.array([RIGHT_RUN]))
+    assert (info["steps"][0], rewards[0]) == (0, 0.0)  # this step only begins the next episode
