@@ -129,3 +129,9 @@ def test_a_weights_file_plays_evaluates_and_records(tmp_path: Path) -> None:
 def test_a_missing_agent_is_named() -> None:
     with pytest.raises(warpzone.CheckpointError, match="nobody"):
         warpzone.load_agent("nobody")
+
+
+def test_a_stage_that_ends_behind_a_pipe_gets_actions_with_down() -> None:
+    assert resolve({"stages": "8-4"}, "cpu").view.action_type == "complex"
+    assert resolve({"stages": "1-1"}, "cpu").view.action_type == "simple"
+    assert resolve({"stages": "8-4", "action_type": "right"}, "cpu").view.action_type == "right"

@@ -26,7 +26,7 @@ from warpzone.envs.make import make_envs
 from warpzone.envs.stages import parse_stages
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.config import Preset, RunConfig, TrainConfig, named_device
+from warpzone.run.config import Preset, RunConfig, TrainConfig, named_device, suited_to_stages
 from warpzone.run.config import preset as preset_settings
 from warpzone.run.folder import settings_to_resume
 from warpzone.run.log import Display
@@ -201,8 +201,10 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
     if preset == "auto" and not run.get("fresh"):
         folder = Path(run.get("runs_dir", RunConfig.runs_dir)) / run.get("run_name", RunConfig.run_name)
         config = settings_to_resume(folder, given)
-    config = config or preset_settings(preset)
+    saved, config = config, config or preset_settings(preset)
     config = replace(config, **{group: replace(getattr(config, group), **c) for group, c in changes.items()})
+    if saved is None and "action_type" not in given:
+        config = suited_to_stages(config)
     config.check()
     return config
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,11 @@ def test_an_mp4_takes_less_time_to_write_than_to_watch(tmp_path: Path) -> None:
     write_video(frames, tmp_path / "x.mp4", fps=60, scale=2)
     assert time.process_time() - began < len(frames) / 60
     assert read_video(tmp_path / "x.mp4")[-1].shape == (480, 736, 3)
+
+
+def test_a_missing_video_package_is_named_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ConfigError, match="needs PyAV, which is not installed"):
+        write_video([np.zeros((8, 8, 3), np.uint8)], tmp_path / "a.mp4")

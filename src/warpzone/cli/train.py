@@ -122,10 +122,13 @@ def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     assert outcome.agent is not None
     stage = config.stage.names()[0]
     path = outcome.folder / "videos" / f"final_{stage}.mp4"
-    with console.status(f"recording an episode of {stage}"):
-        style, rom = Style(overlay=True), config.stage.rom or None
-        video = record_best(outcome.agent, stage, path, style, seed=config.run.seed, rom=rom)
-    line = f"[train] video: {video.path} ({video.verdict}, {video.decisions} decisions)"
+    try:
+        with console.status(f"recording an episode of {stage}"):
+            style, rom = Style(overlay=True), config.stage.rom or None
+            video = record_best(outcome.agent, stage, path, style, seed=config.run.seed, rom=rom)
+        line = f"[train] video: {video.path} ({video.verdict}, {video.decisions} decisions)"
+    except ConfigError as error:
+        line = f"[train][warn] no video: {error}"
     console.print(line, markup=False, soft_wrap=True)
 
 

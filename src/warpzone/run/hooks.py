@@ -8,6 +8,7 @@ from typing import Protocol
 from warpzone.agents.evaluation import StageResult, Trial, evaluate_stage
 from warpzone.agents.intervals import clears_needed
 from warpzone.agents.recording import RecordingStopped, Style, record_episode
+from warpzone.errors import ConfigError
 from warpzone.run.progress import Progress
 from warpzone.run.session import Session
 
@@ -93,8 +94,8 @@ class RecordVideos:
             )  # fmt: skip
         except RecordingStopped:
             return
-        except OSError as error:
-            session.say(f"[train][warn] no video: cannot write {path} ({error.strerror or error})")
+        except (OSError, ConfigError) as error:
+            session.say(f"[train][warn] no video at {path}: {error}")
             return
         session.say(f"[train] video: {video.path} ({video.verdict})")
 

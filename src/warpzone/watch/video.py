@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scal
     """
     if path.suffix not in (".mp4", ".gif"):
         raise ConfigError(f"{path} is not a video name; end it in .mp4 or .gif")
+    package, name = ("av", "PyAV") if path.suffix == ".mp4" else ("PIL", "Pillow")
+    if not is_installed(package):
+        raise ConfigError(f"{path} needs {name}, which is not installed.")
     if fps < 1 or scale < 1:
         raise ConfigError("a video needs a frame rate and a scale of at least 1")
     stream = iter(frames)
@@ -38,6 +42,15 @@ def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scal
     path.parent.mkdir(parents=True, exist_ok=True)
     (_write_mp4 if path.suffix == ".mp4" else _write_gif)(checked, path, fps, scale)
     return path
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported."""
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
 
 
 def read_video(path: Path) -> list[Frame]:
