@@ -203,6 +203,7 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
         config = settings_to_resume(folder, given)
     saved, config = config, config or preset_settings(preset)
     config = replace(config, **{group: replace(getattr(config, group), **c) for group, c in changes.items()})
+    config = config.in_decisions()
     if saved is None and "action_type" not in given:
         config = suited_to_stages(config)
     config.check()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+from warpzone.api import resolve
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
+from warpzone.cli.train import settings
 from warpzone.run.build import rom_digest
 from warpzone.run.config import CPU
 from warpzone.starts.exploration import find_trail
@@ -167,3 +170,22 @@ def test_a_checkpoint_without_a_count_of_decisions_resumes_at_its_place_on_the_s
     # After 4 x 128 of 8 x 128 decisions; the last update has the final rate, a tenth.
     done, last = 4 * 128, 8 * 128 - 16 * int(envs)
     assert display.records[0]["learning_rate"] == pytest.approx(1e-3 * (1 - 0.9 * done / last))
+
+
+def test_settings_of_an_older_run_are_annealed_in_decisions(tmp_path: Path) -> None:
+    small_run(tmp_path, "--run-name", "a", "--total-updates", "1", "--anneal-updates", "9")
+    config_file = tmp_path / "a" / "config.json"
+    config = json.loads(config_file.read_text())
+    assert (config["learn"]["anneal_steps"], config["learn"]["anneal_updates"]) == (9 * 8 * 16, 0)
+    config["learn"]["anneal_updates"] = 600
+    del config["learn"]["anneal_steps"]
+    config_file.write_text(json.dumps(config))
+    flags = ["--runs-dir", str(tmp_path), "--run-name", "a"]
+
+    def annealed(*more: str) -> int:
+        return settings([*flags, *more], {}).learn.anneal_steps
+
+    assert annealed() == annealed("--num-envs", "16") == 600 * 8 * 16
+    assert annealed("--anneal-steps", "5000") == 5000
+    assert annealed("--anneal-updates", "10", "--num-envs", "16") == 10 * 16 * 16
+    assert resolve({"anneal_updates": 3, "num_envs": 32, "rollout_steps": 8}, "cpu").learn.anneal_steps == 768

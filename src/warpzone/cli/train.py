@@ -45,7 +45,7 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
         raise ConfigError(f"Unknown preset {wanted!r}: choose auto, cpu or gpu.")
     environment.pop("WARPZONE_PRESET", None)
     saved = None if wanted else settings_of_run(argv, environment)
-    default = (saved or preset(wanted or "auto")).in_decisions()  # type: ignore[arg-type]
+    default = saved or preset(wanted or "auto")  # type: ignore[arg-type]
     if "--help-all" in argv or {"-h", "--help"} & set(argv):
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
