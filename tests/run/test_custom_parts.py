@@ -111,7 +111,15 @@ def test_code_that_a_run_brings_is_run_only_if_the_user_says_so(
     assert main(resumed) == 2
     assert ran() == []
 
+    teachers = ["--teachers", str(folder), "--teacher-rate", "0", "--learner", "torch"]
+    display = Quiet()
+    with pytest.raises(ConfigError, match="teach"):
+        small_run(runs, "--run-name", "student", "--stages", "1-1", *teachers, display=display)
+    assert any("not run unasked" in line for line in display.lines)
+    assert ran() == []
+
     assert main([*resumed, "--trust-code", "--plain"]) == 0
+    assert f"warpzone eval --checkpoint {folder} --trust-code\n" in capsys.readouterr().out
     assert json.loads((folder / "config.json").read_text())["run"]["trust_code"] is True
     forget()
     assert main(resumed) == 2, "trust is for one session"

@@ -15,6 +15,7 @@ from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
 from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset, suited_to_stages
+from warpzone.run.custom_parts import references
 from warpzone.run.folder import STAGE_CHOICES, settings_to_resume
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
@@ -155,10 +156,12 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     console.print(table)
     runs = "" if config.run.runs_dir == "runs" else f" --runs-dir {config.run.runs_dir}"
     name = Path(outcome.folder).name
+    code = references(config)
+    trust, play = " --trust-code" * bool(code), " --trust-code" * (("model", "encoder") in code)
     for line in (
-        f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}",
-        f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}",
-        f"[train] record:   warpzone record --checkpoint {outcome.folder}",
+        f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{trust}",
+        f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}",
+        f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}",
         f"[train] curves:   warpzone report {outcome.folder}",
     ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

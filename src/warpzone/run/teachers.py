@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from warpzone import custom_code
 from warpzone.agents.agent import from_json, load_agent
 from warpzone.agents.weights_file import SUFFIX, read_card
 from warpzone.checkpoints.finding import best_checkpoint
@@ -52,7 +53,10 @@ class Candidate:
                 )
         if any(large > small for large, small in zip(theirs.size, view.size, strict=True)):
             raise CheckpointError(f"its pictures are {theirs.size} and this run's only {view.size}")
-        if from_json(ModelConfig, config["model"]).recurrent_type != "none":
+        model = from_json(ModelConfig, config["model"])
+        if custom_code.is_reference(model.encoder) and not custom_code.is_named(model.encoder):
+            raise CheckpointError("its encoder is code that came with it, and that is not run unasked")
+        if model.recurrent_type != "none":
             raise CheckpointError("it has a memory, and what it remembers is not known here")
         if self.meta.rom_sha256 not in (None, rom_sha256):
             raise CheckpointError("it learned on another ROM")
