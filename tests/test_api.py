@@ -11,7 +11,7 @@ import pytest
 
 import warpzone
 from warpzone.api import resolve
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 
 TINY: dict[str, Any] = {
     **{"preset": "cpu", "device": "cpu", "torch_threads": 1, "env_threads": 1},

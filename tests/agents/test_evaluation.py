@@ -12,7 +12,7 @@ from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.evaluation import Trial, evaluate_stage, idle_starts
 from warpzone.agents.intervals import clears_needed, wilson
 from warpzone.envs.make import make_envs
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 
 RIGHT_RUN_JUMP, RIGHT_RUN = 4, 3
 

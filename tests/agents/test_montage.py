@@ -20,7 +20,7 @@ from warpzone.agents.montage import (
 )
 from warpzone.agents.play import Take, best_take
 from warpzone.envs.stages import ALL_STAGES
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 from warpzone.watch.video import read_video
 
 

@@ -11,7 +11,7 @@ import torch
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.play import Replayed, best_take, evaluation_view, frame_by_frame, play
 from warpzone.envs.make import make_envs
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 
 VIEW = evaluation_view(CPU.view, noop_max=0, sticky=0.0)
 

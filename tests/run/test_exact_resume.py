@@ -12,7 +12,7 @@ from warpzone.api import resolve
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
 from warpzone.cli.train import settings
 from warpzone.run.build import rom_digest
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 from warpzone.starts.exploration import find_trail
 from warpzone.starts.trails import save_trail
 

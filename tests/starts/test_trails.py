@@ -17,7 +17,7 @@ from warpzone.envs.telemetry import blocks
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.run.build import rom_digest
-from warpzone.run.config import CPU
+from warpzone.run.presets import CPU
 from warpzone.starts.exploration import Explorer, cells_of, find_trail
 from warpzone.starts.reverse_curriculum import TrailConfig
 from warpzone.starts.trails import (

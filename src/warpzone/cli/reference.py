@@ -13,7 +13,8 @@ import tyro
 from warpzone.cli.commands import settings_of_commands
 from warpzone.cli.flags import SEED_NAMES, SWITCHES, Flag, as_text, blank, flags_of
 from warpzone.cli.train import flag_groups
-from warpzone.run.config import PRESETS, TrainConfig
+from warpzone.run.config import TrainConfig
+from warpzone.run.presets import PRESETS
 
 WRITTEN = "<!-- Written by `python -m warpzone.cli.reference docs` from the settings in the code. -->\n"
 SETTINGS = """# Settings

@@ -14,11 +14,12 @@ from warpzone.agents.recording import Style, record_best
 from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
-from warpzone.run.config import PRESETS, RunConfig, TrainConfig, preset, suited_to_stages
+from warpzone.run.config import RunConfig, TrainConfig
 from warpzone.run.custom_parts import references
 from warpzone.run.folder import STAGE_CHOICES, settings_to_resume
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
+from warpzone.run.presets import PRESETS, preset, suited_to_stages
 from warpzone.run.progress import Progress
 from warpzone.run.stopping import EXIT_OK
 

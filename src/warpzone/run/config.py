@@ -1,4 +1,4 @@
-"""Everything a training run can be told, and the presets of the machines it runs on."""
+"""Everything a training run can be told."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from warpzone.envs.config import StageConfig, ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
-from warpzone.envs.stages import GAME
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.native import why_not_native
@@ -247,90 +246,7 @@ class TrainConfig:
         return self.run.checkpoint_envs and small and at_rest
 
 
-CPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
-    view=ViewConfig(
-        size=(26, 32),
-        observation="red",
-        crop_hud=True,
-        noop_max=30,
-        ground="stood",
-        stall_limit=120,
-        action_type="simple",
-    ),
-    reward=RewardConfig(reward_flag=300.0, reward_death=25.0),
-    model=ModelConfig(encoder="tiny", hidden=128),
-    learn=LearnConfig(
-        gamma=0.97,
-        learning_rate=1e-3,
-        lr_final_fraction=0.1,
-        anneal_steps=6_000_000,
-        anneal_by_success=True,
-        minibatch_size=256,
-        epochs=4,
-        gae_lambda=0.95,
-        normalise_rewards=False,
-        max_grad_norm=5.0,
-    ),
-    collect=CollectConfig(num_envs=64, rollout_steps=32),
-    trail=TrailConfig(trails=AUTO),
-)
-"""Two cores and a tiny network at low resolution: one recipe for every stage on a laptop.
-
-It looks thirty decisions ahead: ten are as good on 1-1, but never get past the trees of 1-3. Exploration ends by
-success, as stages take from 0.7 to several million decisions. A stage without progress gets a trail. Evidence:
-docs/research/2026-11-16-one-recipe.md."""
-
-GPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
-    view=ViewConfig(
-        size=(84, 84),
-        observation="red",
-        crop_hud=True,
-        noop_max=30,
-        ground="stood",
-        stall_limit=300,
-        action_type="simple",
-    ),
-    model=ModelConfig(encoder="nature"),
-    learn=LearnConfig(
-        algo="appo",
-        gamma=0.97,
-        learning_rate=1e-3,
-        lr_final_fraction=0.1,
-        anneal_steps=6_553_600,
-        minibatch_size=4096,
-        epochs=4,
-        gae_lambda=0.95,
-        normalise_rewards=False,
-    ),
-    collect=CollectConfig(num_envs=1024, rollout_steps=32, overlap_collect=True),
-    trail=TrailConfig(trails=AUTO),
-)
-"""One data-centre GPU and its cores: a Nature network learns while the next rollout is collected, one update behind,
-which V-trace corrects."""
-
-PRESETS = {"cpu": CPU, "gpu": GPU}
-NEEDS_DOWN = {"8-4", GAME}
-"""Stages that can only be finished through pipes."""
 _GPU_SIZED = ("nature", "impala", "strided")
-
-
-def preset(name: Preset) -> TrainConfig:
-    """The defaults for a machine."""
-    if name == "auto":
-        name = "gpu" if torch.cuda.is_available() else "cpu"
-    if name not in PRESETS:
-        raise ConfigError(f"Unknown preset {name!r}: choose auto, cpu or gpu.")
-    chosen = PRESETS[name]
-    return dataclasses.replace(chosen, run=dataclasses.replace(chosen.run, preset=name))
-
-
-def suited_to_stages(config: TrainConfig) -> TrainConfig:
-    """The preset with actions that can finish its stages: those with pipes on the way need the down button."""
-    if not NEEDS_DOWN & set(config.stage.names()) or config.view.action_type != "simple":
-        return config
-    return dataclasses.replace(config, view=dataclasses.replace(config.view, action_type="complex"))
 
 
 def resolve_device(config: TrainConfig, say: Callable[[str], None] = print) -> torch.device:

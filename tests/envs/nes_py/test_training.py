@@ -12,8 +12,9 @@ import pytest
 
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.nes_py.config import BackendConfig
-from warpzone.run.config import CPU, RunConfig, TrainConfig
+from warpzone.run.config import RunConfig, TrainConfig
 from warpzone.run.loop import train
+from warpzone.run.presets import CPU
 
 pytest.importorskip("gym_super_mario_bros")
 
