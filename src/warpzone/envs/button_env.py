@@ -1,4 +1,4 @@
-"""One environment that takes the buttons of every single frame: what a person plays."""
+"""One environment controlled by the buttons of every frame, as a person plays."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _AUTORESET_DISABLED = 2
 class ButtonEnv:
     """An episode of a stage, frame by frame, with any combination of the eight buttons.
 
-    It begins and ends, and hurries through scenes, exactly as an episode of `MarioVectorEnv` does, so its snapshots
-    are starts for environments with the same view. The first episode has begun when it is made.
+    It begins, ends and skips scenes exactly as an episode of `MarioVectorEnv` does, so its snapshots are starts for
+    environments with the same view. The first episode has begun when it is made.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ButtonEnv:
         self._pool.reset(None, np.zeros(1, np.uint64), None, *self._results)
 
     def press(self, buttons: int) -> None:
-        """One frame with these buttons held. Behind the end of the episode it is an error."""
+        """One frame with these buttons held; an error after the end of the episode."""
         self._pool.step(np.array([buttons], np.int64), *self._results)
 
     @property
@@ -74,17 +74,17 @@ class ButtonEnv:
 
     @property
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of the console's RAM, uint8 [2048]."""
+        """A copy of the RAM, uint8 [2048]."""
         out = np.empty(2048, np.uint8)
         self._pool.copy_ram(out)
         return out
 
     def ram_sha256(self) -> str:
-        """What two plays are compared by."""
+        """Digest of the RAM, by which two plays are compared."""
         return hashlib.sha256(self.ram.tobytes()).hexdigest()
 
     def screen(self) -> NDArray[np.uint8]:
-        """What was last drawn, uint8 [240, 256, 3]."""
+        """The last frame, uint8 [240, 256, 3]."""
         return self._pool.screen(0)
 
     def snapshot(self) -> bytes:

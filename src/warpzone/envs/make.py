@@ -1,4 +1,4 @@
-"""Environments from a view, as everything that plays makes them."""
+"""Environments from a view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ def make_envs(
     view: ViewConfig, num_envs: int, stages: Sequence[str], *, threads: int = 0, seed: int = 0, **options: Any
 ) -> MarioVectorEnv:
     """A vector of environments with this view."""
-    settings = {**asdict(view), "size": view.size, **options}
     return MarioVectorEnv(
-        num_envs, stages=list(stages), threads=threads, seed=seed, **{**settings, **options}
+        num_envs, stages=list(stages), threads=threads, seed=seed, **{**asdict(view), **options}
     )

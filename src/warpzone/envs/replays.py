@@ -1,21 +1,21 @@
-"""What a person played, as a file: the stage it began at, the buttons of every frame, and the RAM it led to.
+"""Replays of human play as files: the stage, the buttons of every frame, and a digest of the final RAM.
 
 A replay is a JSON object:
 
 | field | meaning |
 |---|---|
 | `format`, `version` | `"warpzone replay"`, 1 |
-| `rom_md5` | of the cartridge's content, without the header |
+| `rom_md5` | MD5 of the cartridge's content, without the header |
 | `region` | `"ntsc"` or `"pal"` |
 | `lost_levels` | whether the ROM is one of the Lost Levels |
 | `stage` | where it begins: `"1-1"` to `"8-4"`, or `"game"` |
 | `frames` | how many there are |
 | `buttons` | pairs `[buttons, frames]`: bits 7..0 are right left down up start select B A |
-| `ram_sha256` | of the 2,048 bytes of RAM behind the last frame |
-| `telemetry` | where that is: world, stage, x_pos, time, score, ...; for readers only |
+| `ram_sha256` | SHA-256 of the 2,048 bytes of RAM after the last frame |
+| `telemetry` | state there: world, stage, x_pos, time, score, ...; for readers only |
 
-The console is deterministic, so this is all there is to a play: who plays the buttons again gets the same RAM, which
-`play_back` checks. It is also a start: an environment with any view can begin where a replay ends.
+The emulator is deterministic: the same buttons lead to the same RAM, which `play_back` checks. A replay is also a
+start: an environment with any view can begin where it ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FORMAT, VERSION = "warpzone replay", 1
 MOST_FRAMES = 1 << 20
 """Almost five hours."""
 MOST_BYTES = 16 << 20
-"""Of a file, with other buttons in every frame."""
+"""Size of a file with other buttons in every frame."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def parse_replay(data: bytes, name: str = "The replay") -> Replay:
 def _checked(fields: dict[str, Any]) -> Replay:
     lost_levels, region, stage = fields["lost_levels"], fields["region"], fields["stage"]
     if not isinstance(lost_levels, bool) or region not in ("ntsc", "pal") or not isinstance(stage, str):
-        raise ValueError("its console is none of ours")
+        raise ValueError("it names an unknown region or stage")
     try:
         parse_stage(stage, lost_levels=lost_levels)
     except ConfigError as error:
@@ -103,17 +103,17 @@ def _checked(fields: dict[str, Any]) -> Replay:
     digests = fields["rom_md5"], fields["ram_sha256"]
     for digest, length in zip(digests, (32, 64), strict=True):
         if not isinstance(digest, str) or not re.fullmatch(rf"[0-9a-f]{{{length}}}", digest):
-            raise ValueError("a digest is not one")
+            raise ValueError("a digest is malformed")
     telemetry = fields.get("telemetry", {})
     if not isinstance(telemetry, dict) or not all(isinstance(v, int) for v in telemetry.values()):
-        raise ValueError("its telemetry is not numbers")
+        raise ValueError("its telemetry is not made of numbers")
     buttons = bytearray()
     for held, frames in fields["buttons"]:
         if not _is_number(held, 0, 255) or not _is_number(frames, 1, MOST_FRAMES - len(buttons)):
             raise ValueError("buttons are pairs of 0 to 255 and a number of frames")
         buttons += bytes([held]) * frames
     if fields["frames"] != len(buttons):
-        raise ValueError("it does not have as many frames as it says")
+        raise ValueError("the number of frames is wrong")
     return Replay(stage, bytes(buttons), *digests, region, lost_levels, telemetry)
 
 
@@ -136,7 +136,7 @@ def load_replay(path: str | os.PathLike[str]) -> Replay:
 def recorded(
     env: ButtonEnv, stage: str, buttons: bytes, rom: bytes, region: str, lost_levels: bool
 ) -> Replay:
-    """The replay of an episode as far as it has come."""
+    """The replay of an episode up to now."""
     return Replay(
         stage, buttons, content_md5(rom), env.ram_sha256(), region, lost_levels, telemetry=env.telemetry
     )
@@ -151,7 +151,7 @@ def check_rom(replay: Replay, rom: bytes) -> None:
 
 
 def playing(replay: Replay, rom: bytes, view: ViewConfig | None = None) -> Iterator[ButtonEnv]:
-    """Play it again: the environment before the first frame and behind each. The last look checks the RAM."""
+    """Play it again: yields the environment before the first frame and after each. The RAM is checked at the end."""
     check_rom(replay, rom)
     env = ButtonEnv(replay.stage, rom, region=replay.region, lost_levels=replay.lost_levels, view=view)
     for number, held in enumerate(replay.buttons):
@@ -163,13 +163,13 @@ def playing(replay: Replay, rom: bytes, view: ViewConfig | None = None) -> Itera
         env.press(held)
     if env.ram_sha256() != replay.ram_sha256:
         raise CheckpointError(
-            f"The replay does not fit this engine: behind its {len(replay.buttons)} frames the RAM is not what it was."
+            f"The replay does not fit this engine: after its {len(replay.buttons)} frames the RAM differs."
         )
     yield env
 
 
 def play_back(replay: Replay, rom: bytes, view: ViewConfig | None = None) -> ButtonEnv:
-    """The environment behind the last frame, with the same RAM as when it was played."""
+    """The environment after the last frame, with the same RAM as when it was played."""
     for env in playing(replay, rom, view):
         last = env
     return last
@@ -190,7 +190,7 @@ def as_snapshot(
 def _end_of(replay: Replay, view: ViewConfig, rom: bytes, region: str) -> bytes:
     if replay.region != region:
         raise CheckpointError(f"The replay was played with region={replay.region!r}, not {region!r}.")
-    # What the agent may do there does not matter to the picture.
+    # The frame does not depend on what the agent may do there.
     seen = ViewConfig(
         size=view.size, observation=view.observation, palette=view.palette, crop_hud=view.crop_hud
     )

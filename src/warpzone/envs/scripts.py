@@ -40,7 +40,7 @@ def parse_sequence(text: str) -> list[ScriptedPart]:
 
 
 def scripted_actions(parts: Sequence[ScriptedPart], action_type: str, frame_skip: int) -> list[int]:
-    """The same as decisions: the action of the set nearest to the buttons, once for each `frame_skip` frames."""
+    """The sequence as decisions: the nearest action of the set, once for each `frame_skip` frames."""
     names = action_names(action_type)
     bits = [parse_buttons(name) for name in names]
 

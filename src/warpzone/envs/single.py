@@ -49,12 +49,12 @@ class MarioEnv(gym.Env[NDArray[np.uint8], np.int64]):
         return None if self.render_mode is None else self._vector.screen(0)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._vector.close()
 
     @property
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of the console's RAM, uint8 [2048]."""
+        """A copy of the RAM, uint8 [2048]."""
         ram: NDArray[np.uint8] = self._vector.ram[0]
         return ram
 
@@ -63,7 +63,7 @@ class MarioEnv(gym.Env[NDArray[np.uint8], np.int64]):
         return self._vector.snapshot(0)
 
     def restore(self, blob: bytes) -> None:
-        """Go back to a snapshot."""
+        """Return to a snapshot."""
         self._vector.restore(0, blob)
 
 
