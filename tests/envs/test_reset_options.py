@@ -84,10 +84,28 @@ def test_bad_options_are_refused_and_the_vector_goes_on(
 ) -> None:
     envs = vector()
     envs.reset(seed=0)
-    with pytest.raises((error, warpzone.ConfigError), match=words):
+    with pytest.raises(error, match=words):
         envs.reset(options=options)
     envs.reset(seed=0)
     envs.step(np.zeros(3, np.int64))
+    envs.close()
+
+
+def test_a_damaged_start_is_the_same_error_wherever_it_is_met() -> None:
+    envs = vector(1, step_limit=2, autoreset_mode="same_step")
+    envs.reset(seed=0)
+    damaged = bytearray(envs.snapshot(0))
+    damaged[500] ^= 1
+    with pytest.raises(warpzone.CheckpointError, match="checksum"):
+        envs.restore(0, bytes(damaged))
+    with pytest.raises(warpzone.CheckpointError, match=r"Environment 0: .*checksum"):
+        envs.reset(options={"snapshot": bytes(damaged)})
+    for step in (envs.step, lambda actions: (envs.send(actions), envs.recv())):
+        envs.reset(seed=0)
+        envs.queue_start(0, bytes(damaged))
+        envs.step(np.zeros(1, np.int64))
+        with pytest.raises(warpzone.CheckpointError, match=r"Environment 0: .*checksum"):
+            step(np.zeros(1, np.int64))
     envs.close()
 
 

@@ -13,7 +13,7 @@ from warpzone.engine import FIELDS, Pool
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.rewards import RewardArrays, RewardShaper
 from warpzone.envs.stages import parse_stage
-from warpzone.errors import ConfigError
+from warpzone.errors import CheckpointError, ConfigError
 
 Empty = Callable[[tuple[int, ...], Any], NDArray[np.uint8]]
 
@@ -148,6 +148,15 @@ class PoolEnvs:
         if self._pool is None:
             raise ConfigError("The environment is closed: make a new one.")
         return self._pool
+
+    def _run(self, method: Callable[..., None], *arguments: Any) -> None:
+        """Call the engine. A bad snapshot that an episode should begin from is the same error as in `restore`."""
+        try:
+            method(*arguments)
+        except ConfigError as error:
+            if str(error).startswith("Environment ") and "snapshot" in str(error):
+                raise CheckpointError(str(error)) from None
+            raise
 
     def _do_later(self) -> None:
         """Pass on to the engine what had to wait for the end of a step."""

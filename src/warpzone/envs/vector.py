@@ -171,7 +171,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         memory = self._next_memory()
         if mask is not None:
             memory.telemetry[:] = self._now.telemetry
-        pool.reset(mask, seeds, snapshot, *self._targets(memory))
+        self._run(pool.reset, mask, seeds, snapshot, *self._targets(memory))
         self._turn_to(memory)
         # Those whose episode is over and that were left out still begin anew with the next step.
         self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
@@ -188,7 +188,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         if self._later:
             self._do_later()
         memory = self._next_memory()
-        self._engine().step(self._actions(actions), *self._targets(memory))
+        self._run(self._engine().step, self._actions(actions), *self._targets(memory))
         return self._result(memory)
 
     def send(self, actions: NDArray[np.int64]) -> None:
@@ -203,7 +203,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         self,
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """Wait for the step that `send` started."""
-        self._engine().receive()
+        self._run(self._engine().receive)
         return self._result(self._sent)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
