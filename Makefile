@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup test-setup train test lint format bench compat sanitize native-test docs bundle clean help
+.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs bundle clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -23,6 +23,9 @@ setup: $(VENV)/.installed ## virtual environment, dependencies, native build
 
 train: setup ## train on 1-1 with the defaults for this machine (ARGS="--stage 2 ...")
 	$(BIN)/warpzone train $(ARGS)
+
+master: setup ## one policy for all stages, from the ROM alone (ARGS="--stages 1 --minutes 40")
+	$(BIN)/warpzone master $(ARGS)
 
 lint: setup ## ruff, mypy, clang-format
 	$(BIN)/ruff check src tests bench

@@ -1,5 +1,5 @@
-"""Commands in `bash` blocks of the README and the documentation: short ones run, `train`, `watch`, `play` and `sweep`
-run as `--dry-run`, `make` as `make -n`. Also links between pages, and the limits that keep pages readable."""
+"""Commands in `bash` blocks of the README and the documentation: short ones run, `train`, `master`, `watch`, `play` and
+`sweep` run as `--dry-run`, `make` as `make -n`. Also links between pages, and the limits that keep pages readable."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ELSEWHERE = {"pip", "ssh", "jq", "docker", "source", "git"}
 """Tools that are not ours: their lines are not run."""
 SMALLER = {
     "train": ["--dry-run"],
+    "master": ["--dry-run"],
     "watch": ["--dry-run"],
     "play": ["--dry-run"],
     "sweep": ["--dry-run"],

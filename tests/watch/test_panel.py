@@ -62,6 +62,14 @@ def test_runs_are_listed_with_how_they_are(panel: Panel) -> None:
     assert listed["bounds"]["learning_rate"] == [1e-7, 0.1]
 
 
+def test_the_state_of_a_master_is_given_out_if_there_is_one(panel: Panel, runs: Path) -> None:
+    assert panel.json("/api/master") == {}
+    (runs / "master.json").write_text('{"status": "running", "phases": {}}')
+    assert panel.json("/api/master") == {"status": "running", "phases": {}}
+    (runs / "master.json").write_text("{")
+    assert panel.json("/api/master") == {}
+
+
 def test_a_viewer_gets_all_there_is_and_then_what_is_new(panel: Panel, runs: Path) -> None:
     with connect(panel.live_address("demo")) as viewer:
         first = json.loads(viewer.recv(timeout=20))

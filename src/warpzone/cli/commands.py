@@ -10,6 +10,7 @@ from warpzone.errors import nearest
 
 COMMANDS = {
     "train": "train an agent",
+    "master": "from the ROM to one policy for many stages: specialists, distillation, evaluation",
     "explore": "search for trails through stages, for the reverse curriculum",
     "eval": "measure how well an agent plays",
     "record": "record a video of an agent, or of a replay",

@@ -72,32 +72,33 @@ def build_envs(config: TrainConfig, device: torch.device, say: Callable[[str], N
     halves = 2 if config.collect.double_buffer else 1
     each, stages, rom_path = config.collect.num_envs // halves, config.stage.names(), config.stage.rom or None
     seeds = [config.run.seed * halves + half for half in range(halves)]
+    noisy = config.collect.noisy_sticky
+    views = [replace(config.view, sticky=noisy) if half and noisy else config.view for half in range(halves)]
     # Each half anneals by its own decisions.
     reward = replace(
         config.reward, reward_scale_anneal_steps=-(-config.reward.reward_scale_anneal_steps // halves)
     )
     if config.backend.backend == "nes-py":
-        view = replace(config.view, frame_stack=1)
         return [
             BackendVectorEnv(
                 each,
                 stages,
-                view=view,
+                view=replace(view, frame_stack=1),
                 backend=config.backend,
                 reward=reward,
                 seed=seed,
                 rom=rom_path,
                 say=say,
             )
-            for seed in seeds
+            for seed, view in zip(seeds, views, strict=True)
         ]
     envs = [
         make_envs(
-            config.view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
+            view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
             autoreset_mode="same_step", reward=reward, rom=rom_path,
             empty=_pinned if device.type == "cuda" else np.empty,
         )
-        for seed in seeds
+        for seed, view in zip(seeds, views, strict=True)
     ]  # fmt: skip
     took_s = sum(part.construction_s for part in envs)
     n = config.collect.num_envs

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import StageResult
@@ -23,6 +25,9 @@ from warpzone.run.log import Display
 from warpzone.run.progress import Progress
 from warpzone.run.session import Session, make_plan, open_session
 from warpzone.run.stopping import EXIT_FAILED, StopFlag
+from warpzone.watch.durable import write_durably
+
+OUTCOME_FILE = "outcome.json"
 
 
 @dataclass
@@ -40,6 +45,18 @@ class Outcome:
     updates: int = 0
     """Updates made in this session."""
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the agent, for programs that started the run."""
+        return {
+            "reason": self.reason,
+            "exit_code": self.exit_code,
+            "update": self.progress.update,
+            "global_step": self.progress.global_step,
+            "elapsed_s": self.progress.elapsed_s,
+            "clear_rate": self.progress.clear_rate,
+            "confirmed": {stage: result.as_dict() for stage, result in self.confirmed.items()},
+        }
+
 
 def train(config: TrainConfig, display: Display) -> Outcome:
     """Train until a limit, the target or a signal; leave the run so that it can be resumed."""
@@ -50,10 +67,21 @@ def train(config: TrainConfig, display: Display) -> Outcome:
         with session.saved_however_it_ends():
             reason = learn(session, control, log, hooks)
     exit_code = EXIT_FAILED if session.has_diverged else stop.exit_code
-    return Outcome(
+    outcome = Outcome(
         session.run.path, session.progress, reason, exit_code, session.confirmed, session.agent(),
         session.learned_updates,
     )  # fmt: skip
+    if outcome.updates:
+        _write(outcome, plan.display)
+    return outcome
+
+
+def _write(outcome: Outcome, display: Display) -> None:
+    document = json.dumps(outcome.as_dict(), indent=2) + "\n"
+    try:
+        write_durably(outcome.folder / OUTCOME_FILE, document.encode())
+    except OSError as error:
+        display.say(f"[train][warn] cannot write {OUTCOME_FILE} ({error.strerror or error})")
 
 
 def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[Hook]) -> str:

@@ -23,6 +23,8 @@ CURVES = (
     *("explained_variance", "policy_lag", "loss_teacher", "env_mean_x_pos", "env_max_x_pos"),
 )
 """Fields that the page plots."""
+MASTER_FILE = "master.json"
+"""In a folder of runs that `warpzone master` made: how far it is."""
 MOST_POINTS = 600
 MOST_KEPT = 20_000
 LOG_BYTES = 48 << 10

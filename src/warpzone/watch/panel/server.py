@@ -16,7 +16,7 @@ from warpzone.errors import ConfigError
 from warpzone.watch.panel.guard import Guard
 from warpzone.watch.panel.hub import Hub
 from warpzone.watch.panel.player import Exhibition, Player
-from warpzone.watch.panel.runs import VIDEO_KINDS, RunReader, Runs, json_file
+from warpzone.watch.panel.runs import MASTER_FILE, VIDEO_KINDS, RunReader, Runs, json_file
 from warpzone.watch.panel.sockets import serve_socket
 
 STATIC = Path(__file__).parent / "static"
@@ -24,6 +24,7 @@ PAGE = {
     "": ("index.html", "text/html; charset=utf-8"),
     "panel.css": ("panel.css", "text/css; charset=utf-8"),
     "panel.js": ("panel.js", "text/javascript; charset=utf-8"),
+    "master.js": ("master.js", "text/javascript; charset=utf-8"),
     "charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
@@ -64,6 +65,11 @@ def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", acce
         listed = [reader.summary() for name in runs.names() if (reader := runs.reader(name))]
         bounds = {name: list(pair) for name, pair in backend.bounds.items()}
         return {"runs": listed, "first": first_run, "bounds": bounds}
+
+    @app.get("/api/master")
+    def master() -> dict[str, Any]:
+        """How a `warpzone master` whose runs these are is doing; an empty object if there is none."""
+        return json_file(runs_folder / MASTER_FILE)
 
     @app.get("/api/runs/{run}/curves")
     def curves(run: str) -> dict[str, Any]:

@@ -1,0 +1,90 @@
+"""The end of a master's run: the agent as a file, evaluated, with a card that says how it was made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from warpzone.agents.weights_file import SUFFIX, save_weights
+from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.master.state import State
+from warpzone.master.work import Failed, Work, run_name
+from warpzone.watch.durable import write_durably
+from warpzone.watch.panel.runs import json_file
+
+AGENT = f"agent{SUFFIX}"
+RESULTS = ("eval.json", "eval.md", "eval.png")
+DECIDING = ("sampled", "sticky")
+"""Modes whose mean decides whether polishing has helped."""
+
+
+def finish(work: Work) -> None:
+    """Evaluate the policy before and after polishing, keep the better one, and write its card."""
+    state, folder = work.state, work.folder
+    first = "student" if len(work.plan.groups) > 1 else run_name(next(iter(work.plan.groups)))
+    for run in (first, "polished"):
+        if run not in state.evaluations:
+            evaluate(work, run)
+    best = max(("polished", first), key=lambda run: mean_rate(state.evaluations[run]))
+    state.short = short_of_target(state, state.evaluations[best])
+    state.chosen = best
+    for name in RESULTS:
+        shutil.copyfile(folder / best / name, folder / name)
+    shutil.copyfile(folder / best / AGENT, folder / AGENT)
+    document = {**json_file((folder / best / AGENT).with_suffix(".json")), "name": folder.resolve().name}
+    document["master"] = {**asdict(state), "status": "done"}
+    write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
+
+
+def evaluate(work: Work, run: str) -> None:
+    """Export the best checkpoint of a run and play fresh episodes with it in every mode."""
+    folder = work.folder / run
+    checkpoint = load_checkpoint(best_checkpoint(folder))
+    weights = checkpoint.of_training()["learner"]["policy"]
+    save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
+    words = [
+        "eval", "--checkpoint", str(folder / AGENT), "--runs-dir", str(work.folder), "--out", str(folder),
+        "--stages", ",".join(work.plan.stages), "--episodes", str(work.config.episodes), "--mode", "all",
+        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+    ]  # fmt: skip
+    child = work.run_all({f"eval-{run}": words}, 1, limited=False)[f"eval-{run}"]
+    if child.process.returncode:
+        raise Failed(f"the evaluation of {run} failed: see {child.log}")
+    work.state.evaluations[run] = by_stage(folder / "eval.json")
+    work.save()
+
+
+def by_stage(path: Path) -> dict[str, dict[str, Any]]:
+    """Mode -> stage -> result, from an evaluation's file."""
+    results = json_file(path)["results"]
+    return {mode: {row["stage"]: row for row in rows} for mode, rows in results.items()}
+
+
+def mean_rate(evaluation: dict[str, dict[str, Any]]) -> float:
+    return fmean(row["clear_rate"] for mode in DECIDING for row in evaluation[mode].values())
+
+
+def short_of_target(state: State, evaluation: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Stages that the agent, sampled, clears less often than the target, and why."""
+    target, short = state.settings["target"], {}
+    for stage, row in evaluation["sampled"].items():
+        rate = row["clear_rate"]
+        if rate >= target:
+            continue
+        one = next(one for one in state.specialists.values() if stage in one.stages)
+        learned = one.clear_rate.get(stage, 0.0)
+        if one.status == "failed":
+            why = f"its specialist failed: {one.error}"
+        elif rate == 0 and learned == 0:
+            why = "never cleared"
+        elif one.status == "done" or learned >= target:
+            why = f"lost in distillation: its specialist clears {learned:.0%}"
+        else:
+            why = f"clears, but too seldom: its specialist {learned:.0%}"
+        short[stage] = f"{rate:.0%}, {why}"
+    return short

@@ -1,0 +1,130 @@
+"""Commands of `warpzone` as child processes that never outlive their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+GRACE_S = 60.0
+"""How long a child may take to save after SIGTERM before it is killed."""
+START_S = 180.0
+"""How long a training may take to its first record; until then it is not stopped, as it would have learned nothing."""
+LOG_BYTES = 4000
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+@dataclass
+class Child:
+    """A running command."""
+
+    name: str
+    argv: list[str]
+    process: subprocess.Popen[bytes]
+    log: Path
+    seconds: float
+    """How long it may run."""
+    record: Path | None = None
+    """A file that grows once a training has learned something."""
+    record_bytes: int = 0
+    """Its size when the child was started."""
+    began: float = field(default_factory=time.monotonic)
+    began_unix_s: float = field(default_factory=time.time)
+    stopped_at: float | None = None
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.began
+
+    def has_learned(self) -> bool:
+        """Whether it did anything yet that a stop would save."""
+        if self.record is None or self.age_s > START_S:
+            return True
+        return _size(self.record) > self.record_bytes
+
+    def stop(self) -> None:
+        """Ask it to save and end; insist later."""
+        if self.stopped_at is None:
+            self.stopped_at = time.monotonic()
+            self._signal(signal.SIGTERM)
+        elif time.monotonic() - self.stopped_at > GRACE_S:
+            self._signal(signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace").strip()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+
+
+class Crew:
+    """The children that run now."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self.children: dict[str, Child] = {}
+
+    def __len__(self) -> int:
+        return len(self.children)
+
+    def start(self, name: str, words: Sequence[str], seconds: float, record: Path | None = None) -> Child:
+        """Start `warpzone WORDS...` in a process group of its own, so that Ctrl+C reaches only the parent."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        log = self._logs / f"{name}.log"
+        argv, size = ["warpzone", *words], _size(record) if record else 0
+        with log.open("ab") as out:
+            out.write(f"\n$ {' '.join(argv)}\n".encode())
+            out.flush()
+            process = _spawn([sys.executable, "-m", "warpzone.cli.main", *words], out)
+        self.children[name] = Child(name, argv, process, log, seconds, record, size)
+        return self.children[name]
+
+    def ended(self) -> list[Child]:
+        """Those that have ended since last asked; ones whose time is over are told to."""
+        for child in self.children.values():
+            if child.stopped_at is not None or (child.age_s > child.seconds and child.has_learned()):
+                child.stop()
+        over = [child for child in self.children.values() if child.process.poll() is not None]
+        for child in over:
+            del self.children[child.name]
+        return over
+
+    def stop_all(self) -> list[Child]:
+        """End all of them; returns when they are gone."""
+        for child in self.children.values():
+            child.stop()
+        over: list[Child] = []
+        while self.children:
+            over += self.ended()
+            time.sleep(0.05)
+        return over
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _spawn(argv: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        if _libc is not None:
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before the call
+            os._exit(1)
+
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+        start_new_session=True, preexec_fn=die_with_parent,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""The phases, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.saving import read_meta
+from warpzone.errors import CheckpointError
+from warpzone.master import recipes
+from warpzone.master.card import finish
+from warpzone.master.plan import LEAST_S, anneal_steps, turn_s
+from warpzone.master.state import Learner
+from warpzone.master.work import Failed, Work, run_name
+from warpzone.starts.trails import load_trail
+
+TEACHER_RATE = 0.5
+"""Clear rate from which on a specialist teaches; a worse one only where nobody has it."""
+MEASURE_SHARE, MEASURE_S = 0.05, 20.0
+"""Of a phase, and at least: training after which its speed, and so the length of its schedules, is known."""
+FAR = 10**12
+"""Decisions: a schedule of this length stays where it begins."""
+MOST_TRIES = 3
+NO_MEMORY = ("does not fit into memory", "out of memory")
+KILLED = -9
+
+
+def explore(work: Work) -> None:
+    """Search for a trail through every stage, one process for each, as many at once as there are cores."""
+    trails, minutes = work.folder / "trails", max(work.left_s(), 1.0) / 60
+    jobs = {
+        f"explore-{stage}": [
+            "explore", "--stages", stage, "--out", str(trails), "--minutes", f"{minutes:.3f}", "--threads", "1",
+            "--seed", str(work.config.seed),
+        ]
+        for stage in work.plan.stages
+        if load_trail(trails, stage) is None
+    }  # fmt: skip
+    work.run_all(jobs, work.plan.cores, limited=True)
+    without = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
+    work.state.phases["explore"].note = f"no trail of {', '.join(without)}" if without else ""
+
+
+def specialists(work: Work) -> None:
+    """Train one specialist for each stage or pair, in turns, until each meets the target or the time is over."""
+    state = work.state
+    for name, one in state.specialists.items():
+        if one.status == "waiting":
+            work.read_outcome(run_name(name))
+    while True:
+        for child in work.crew.ended():
+            work.settle(child)
+            _after_failure(work, child.name, child.process.returncode, child.last_words())
+        waiting = [name for name, one in state.specialists.items() if one.status == "waiting"]
+        # Nobody is left without any turn, and a turn too short to learn from is not begun.
+        ready = [
+            n for n in waiting if work.left_s() >= LEAST_S["specialists"] or not state.specialists[n].turns
+        ]
+        if not ready and not len(work.crew):
+            break
+        while ready and len(work.crew) < state.parallel:
+            name = min(ready, key=lambda n: (-state.specialists[n].turn_left_s, state.specialists[n].spent_s))
+            ready.remove(name)
+            start_turn(work, name)
+        work.beat()
+    if all(_rate(work, run_name(name)) is None for name in state.specialists):
+        errors = sorted({one.error for one in state.specialists.values() if one.error})
+        raise Failed(f"no specialist has learned anything ({'; '.join(errors) or 'too little time'})")
+
+
+def start_turn(work: Work, name: str) -> None:
+    """Give a specialist its turn, or the rest of one that was interrupted."""
+    state, one = work.state, work.state.specialists[name]
+    unfinished = sum(each.status in ("waiting", "running") for each in state.specialists.values())
+    if not one.turn_left_s:
+        while len(state.rounds) <= one.turns:
+            state.rounds.append(turn_s(max(work.left_s(), 0.0), state.parallel, unfinished))
+        one.turn_left_s = state.rounds[one.turns]
+        one.turns += 1
+    threads = max(1, work.plan.cores // min(state.parallel, unfinished))
+    seconds = min(one.turn_left_s, max(work.left_s(), 0.0))
+    work.train(run_name(name), specialist_words(work, name, threads), seconds)
+
+
+def specialist_words(work: Work, name: str, threads: int) -> list[str]:
+    """The flags of a specialist."""
+    stages, trails = work.plan.groups[name], work.folder / "trails"
+    has_trail = any(load_trail(trails, stage) for stage in stages)
+    return recipes.words(
+        {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN,
+        {"until-clear-rate": work.config.target, "env-threads": threads},
+        {} if work.plan.preset == "gpu" else {"torch-threads": threads},
+        recipes.SPECIALIST[work.plan.preset], recipes.MAZE if set(stages) & set(recipes.MAZES) else {},
+        {"trails": trails} if has_trail else {},
+    )  # fmt: skip
+
+
+def _after_failure(work: Work, run: str, code: int, said: str) -> None:
+    """Out of memory, one fewer trains at once and it is tried again; any other failure stays one."""
+    one, state = work.learners()[run], work.state
+    if one.status != "failed" or state.parallel == 1:
+        return
+    if code == KILLED or any(text in said.lower() for text in NO_MEMORY):
+        state.parallel -= 1
+        one.status, one.error = "waiting", ""
+        work.say(f"[master] out of memory: {state.parallel} at once from now on")
+
+
+def distil(work: Work) -> None:
+    """Distil the specialists into one policy. A single specialist is that policy already."""
+    if len(work.plan.groups) == 1:
+        work.state.phases["distil"].status = "skipped"
+        return
+    _train_to_the_end(work, "student", student_words(work))
+
+
+def student_words(work: Work) -> list[str]:
+    """The flags of the student."""
+    return recipes.words(
+        {"preset": work.plan.preset, "stages": ",".join(work.plan.stages)}, recipes.EVERY_RUN, _teachers(work),
+        {"until-clear-rate": work.config.target}, recipes.STUDENT[work.plan.preset],
+    )  # fmt: skip
+
+
+def polish(work: Work) -> None:
+    """Train on with buttons that stick in half of the environments, at a low learning rate, teachers kept."""
+    _train_to_the_end(work, "polished", polish_words(work))
+
+
+def polish_words(work: Work) -> list[str]:
+    """The flags of the polished run: those of the run it begins with, changed."""
+    stages, distilled = work.plan.stages, len(work.plan.groups) > 1
+    base = recipes.STUDENT if distilled else recipes.SPECIALIST
+    maze = {} if distilled or not set(stages) & set(recipes.MAZES) else recipes.MAZE
+    return recipes.words(
+        {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
+        {"begin-with": first_policy(work)}, base[work.plan.preset], maze, recipes.POLISH,
+    )  # fmt: skip
+
+
+def first_policy(work: Work) -> str:
+    """The run that is polished."""
+    return "student" if len(work.plan.groups) > 1 else run_name(next(iter(work.plan.groups)))
+
+
+def _teachers(work: Work) -> recipes.Flags:
+    known = [_rate(work, run_name(name)) for name in work.state.specialists]
+    rates = [rate for rate in known if rate is not None]
+    lowest = 0.0 if rates and max(rates) < TEACHER_RATE else TEACHER_RATE
+    return {"teachers": work.folder, "teacher-rate": lowest}
+
+
+def _rate(work: Work, run: str) -> float | None:
+    """The best clear rate of a run on one of its stages, by its best checkpoint; None if it has no checkpoint."""
+    try:
+        meta = read_meta(best_checkpoint(work.folder / run))
+    except CheckpointError:
+        return None
+    return max(meta.clear_rate.values(), default=0.0)
+
+
+def _train_to_the_end(work: Work, run: str, words: list[str]) -> None:
+    """Train until the phase is over, with schedules that end with it: its first part measures the speed."""
+    learner = work.state.policies.setdefault(run, Learner(list(work.plan.stages)))
+    if learner.status == "failed":
+        learner.status = "waiting"
+    if learner.status == "waiting":
+        work.read_outcome(run)
+    measure_s = max(MEASURE_S, MEASURE_SHARE * work.state.phases[work.phase].planned_s)
+    tries = 0
+    while learner.status == "waiting" and (work.left_s() > LEAST_S["polish"] or _rate(work, run) is None):
+        tries += _rate(work, run) is None
+        if tries > MOST_TRIES:
+            raise Failed(f"{run} did not learn anything in {MOST_TRIES} tries: see {work.folder / 'logs'}")
+        record = work.last_record(run)
+        steps, elapsed_s = record.get("global_step") or 0, record.get("elapsed_s") or 0.0
+        seconds, schedule = max(work.left_s(), 0.0), []
+        if elapsed_s >= measure_s / 2:
+            schedule = ["--anneal-steps", str(anneal_steps(steps, steps / elapsed_s, seconds))]
+        elif seconds > 4 * measure_s:
+            seconds, schedule = measure_s, ["--anneal-steps", str(FAR)]
+        work.train(run, [*words, *schedule], seconds)
+        while not (ended := work.crew.ended()):
+            work.beat()
+        work.settle(ended[0])
+    if learner.error:
+        raise Failed(f"{run} failed: {learner.error}")
+
+
+PHASES: dict[str, Callable[[Work], None]] = {
+    "explore": explore,
+    "specialists": specialists,
+    "distil": distil,
+    "polish": polish,
+    "evaluate": finish,
+}

@@ -1,0 +1,148 @@
+"""What `warpzone master` is asked for, how its time is divided, and who learns which stages."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpzone.envs.stages import GAME, parse_stages
+from warpzone.errors import ConfigError
+from warpzone.run.config import Preset
+from warpzone.run.presets import preset
+
+SHARES = {"explore": 0.03, "specialists": 0.52, "distil": 0.25, "polish": 0.15, "evaluate": 0.05}
+"""Of the whole time. What a phase leaves goes to the next."""
+LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 6.0, "evaluate": 2.0}
+"""Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
+ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
+"""Stages that look alike: their specialists would contradict each other, so each pair has one."""
+MINUTES_PER_STAGE, MINUTES_ON_A_GPU = 10.0, 90.0
+MOST_ON_A_GPU = 6
+
+
+@dataclass(frozen=True)
+class MasterConfig:
+    """From the ROM to one policy that plays all stages asked for: explore, train specialists, distil them into one
+    policy, polish it under noise, evaluate. The same command resumes after a stop or a crash."""
+
+    stages: str = "all"
+    """Stages: 'all', a world such as '1', or '1-1,4-4'."""
+    minutes: float = 0.0
+    """Minutes of all sittings together (0 = 90 on a GPU, else 10 per stage)."""
+    out: Path = Path("master")
+    """Folder of the state, the runs and the agent."""
+    target: float = 0.9
+    """Clear rate that ends a specialist, shown with 95 % confidence."""
+    parallel: int = 0
+    """Specialists that train at once (0 = as many as the machine carries)."""
+    episodes: int = 100
+    """Episodes per stage and mode of the final evaluation."""
+    seed: int = 0
+    """Random seed."""
+    preset: Preset = "auto"
+    """Recipes for a machine: cpu, gpu, or auto (gpu if CUDA is available)."""
+    rom: str = ""
+    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
+    train_flags: str = ""
+    """Further flags of every training, as in --train-flags='--num-envs 32'."""
+    plain: bool = False
+    """Print lines instead of the live board."""
+    dry_run: bool = False
+    """Print the plan and the commands, and exit."""
+
+    def __post_init__(self) -> None:
+        if self.minutes < 0 or self.parallel < 0:
+            raise ConfigError("--minutes and --parallel can't be negative.")
+        if not 0 < self.target < 1:
+            raise ConfigError(f"--target is a rate between 0 and 1, not {self.target}.")
+        if self.episodes < 1:
+            raise ConfigError("--episodes must be at least 1.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings with everything decided."""
+
+    stages: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]]
+    """Specialists by name, and the stages of each."""
+    seconds: float
+    cores: int
+    parallel: int
+    preset: str
+    train_flags: tuple[str, ...]
+
+    def shares(self) -> dict[str, float]:
+        """A single specialist is the student: its time is that of both."""
+        if len(self.groups) > 1:
+            return SHARES
+        return {**SHARES, "specialists": SHARES["specialists"] + SHARES["distil"], "distil": 0.0}
+
+    def ends_at(self, phase: str) -> float:
+        """Seconds of work, all phases together, at which a phase is to end."""
+        shares = self.shares()
+        names = list(shares)
+        return self.seconds * sum(shares[name] for name in names[: names.index(phase) + 1])
+
+
+def make_plan(config: MasterConfig, cores: int) -> Plan:
+    """Decide what was left open; too little time is refused."""
+    stages = parse_stages(config.stages)
+    if GAME in stages:
+        raise ConfigError("--stages game is not a stage to master: name stages, a world or 'all'.")
+    chosen = preset(config.preset).run.preset
+    groups = specialists_of(stages)
+    parallel = config.parallel or default_parallel(chosen, cores)
+    minutes = config.minutes or (MINUTES_ON_A_GPU if chosen == "gpu" else MINUTES_PER_STAGE * len(stages))
+    plan = Plan(
+        stages=tuple(stages), groups=groups, seconds=60 * minutes, cores=cores,
+        parallel=min(parallel, len(groups)), preset=chosen, train_flags=split_flags(config.train_flags),
+    )  # fmt: skip
+    phase, needed = time_needed(plan)
+    if plan.seconds < needed:
+        raise ConfigError(
+            f"{minutes:g} minutes are too few for the phase '{phase}': give --minutes "
+            f"{math.ceil(needed / 6) / 10:g} or more, or fewer stages."
+        )
+    return plan
+
+
+def split_flags(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ConfigError(f"--train-flags {text!r} can't be read ({error}): check its quotes.") from error
+
+
+def time_needed(plan: Plan) -> tuple[str, float]:
+    """The phase that needs the longest whole, and the seconds of that."""
+    turns = math.ceil(len(plan.groups) / plan.parallel)
+    least = {**LEAST_S, "specialists": LEAST_S["specialists"] * turns}
+    needed = {phase: least[phase] / share for phase, share in plan.shares().items() if share}
+    return max(needed.items(), key=lambda item: item[1])
+
+
+def specialists_of(stages: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """One for each stage, and one for two that look alike."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for stage in stages:
+        pair = next((pair for pair in ALIKE if stage in pair and set(pair) <= set(stages)), (stage,))
+        groups.setdefault("+".join(pair), pair)
+    return groups
+
+
+def default_parallel(chosen: str, cores: int) -> int:
+    return max(1, min(cores // 3, MOST_ON_A_GPU)) if chosen == "gpu" else max(1, cores // 2)
+
+
+def turn_s(left_s: float, parallel: int, unfinished: int) -> float:
+    """Seconds of each turn in a round: all unfinished specialists have one in the time that is left."""
+    return max(min(left_s, left_s * parallel / max(1, unfinished)), min(left_s, LEAST_S["specialists"]))
+
+
+def anneal_steps(steps: int, per_s: float, left_s: float) -> int:
+    """The length of schedules that end with the time, in decisions: those made and those still to come."""
+    return max(1, round(steps + per_s * left_s))

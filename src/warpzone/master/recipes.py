@@ -1,0 +1,72 @@
+"""The flags of `warpzone train` in every phase, by preset, and what they rest on (docs/research)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Flags = Mapping[str, Any]
+"""Flag without its dashes -> value; True is the flag alone, False its `--no-` form."""
+
+EVERY_RUN: Flags = {
+    "until-clear-rate": 0,
+    "time-limit": 0,  # `master` ends its runs itself
+    "record-video": False,
+    "plain": True,
+    "action-type": "complex",  # 8-4 needs down, and the larger set cost nothing on 8-3 (45 s against 43 s)
+}
+
+SPECIALIST: Mapping[str, Flags] = {
+    # Two cores, the tiny network: the preset's own recipe (2026-11-16-one-recipe.md).
+    "cpu": {},
+    # Measured on one H200: PPO that takes turns, so that several specialists share the GPU; progress counts where Mario
+    # stood, 0.97 because 0.9 never passes the trees of 1-3 (1-3 and 5-4 at 95 to 98 % within 21 s). 256 environments
+    # annealed by success were the best or nearly so on 7-1, 2-2, 8-1, 5-3 and 7-2 (2026-11-16-one-recipe.md).
+    "gpu": {
+        "algo": "ppo", "overlap-collect": False, "max-grad-norm": 5, "ground": "stood", "reward-death": 10,
+        "reward-flag": 300, "stall-limit": 120, "gamma": 0.97, "num-envs": 256, "minibatch-size": 1024,
+        "anneal-by-success": True,
+    },
+}  # fmt: skip
+MAZES = ("4-4", "7-4", "8-4")
+MAZE: Flags = {"gamma": 0.985}  # the way back from a wrong turn is long
+
+DISTILLED: Flags = {
+    # The run that made the 32-stage policy: 90 % sampled after 16 minutes on one H200. The teachers know the way:
+    # no trails. The schedules end with the time.
+    "trails": "", "anneal-by-success": False,
+    "hidden": 256, "curriculum": "progress", "normalise-advantages": "stage", "learning-rate": 1e-3,
+    "lr-final-fraction": 0.05, "warmup-updates": 10, "entropy-coef": 0.001, "entropy-final": 0.0003,
+    "max-grad-norm": 5, "target-kl": 0, "teacher-coef": 5, "teacher-final": 0.5, "teacher-temperature": 0.5,
+    "ground": "stood", "gamma": 0.985, "reward-death": 10, "reward-flag": 300,
+    "reward-scale-start": 0.0045, "reward-scale-final": 0.0045, "stall-limit": 120,
+}  # fmt: skip
+SIZES: Mapping[str, Flags] = {
+    "cpu": {"num-envs": 64, "minibatch-size": 256},
+    "gpu": {"num-envs": 2048, "minibatch-size": 2048, "double-buffer": True},
+}
+STUDENT: Mapping[str, Flags] = {preset: {**DISTILLED, **sizes} for preset, sizes in SIZES.items()}
+
+POLISH: Flags = {
+    # Noise without teachers forgot six stages within a minute (sampled 90 -> 61 %, learning rate 3e-4): the teachers
+    # stay, the learning rate is lower and warms up (the optimiser's moments are empty), half of the play is clean.
+    "learning-rate": 2e-4, "lr-final-fraction": 0.05, "warmup-updates": 20, "entropy-coef": 0.0002,
+    "entropy-final": 0.0, "teacher-coef": 1, "teacher-final": 0.5, "double-buffer": True, "noisy-sticky": 0.25,
+}  # fmt: skip
+
+
+def words(*parts: Flags) -> list[str]:
+    """Flags as the words of a command line; a later part wins over an earlier one."""
+    together: dict[str, Any] = {}
+    for part in parts:
+        together |= part
+    argv: list[str] = []
+    for name, value in together.items():
+        argv += (
+            [f"--{name}"]
+            if value is True
+            else [f"--no-{name}"]
+            if value is False
+            else [f"--{name}", str(value)]
+        )
+    return argv

@@ -1,0 +1,116 @@
+"""How the time is divided, who learns which stages, and that every recipe is one that `train` takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from warpzone.cli.master import planned_commands
+from warpzone.cli.train import settings
+from warpzone.envs.stages import ALL_STAGES
+from warpzone.errors import ConfigError
+from warpzone.master.plan import (
+    MasterConfig,
+    anneal_steps,
+    default_parallel,
+    make_plan,
+    specialists_of,
+    turn_s,
+)
+from warpzone.master.recipes import words
+from warpzone.run.config import Preset
+
+
+def test_stages_that_look_alike_share_a_specialist_where_both_are_asked_for() -> None:
+    groups = specialists_of(ALL_STAGES)
+    assert len(groups) == 30
+    assert groups["2-2+7-2"] == ("2-2", "7-2")
+    assert groups["2-3+7-3"] == ("2-3", "7-3")
+    assert sorted(stage for stages in groups.values() for stage in stages) == sorted(ALL_STAGES)
+    assert specialists_of(["7-2", "1-1"]) == {"7-2": ("7-2",), "1-1": ("1-1",)}
+
+
+def test_phases_end_one_after_the_other_and_the_last_with_the_time() -> None:
+    plan = make_plan(MasterConfig(stages="1", minutes=40, preset="cpu"), cores=2)
+    ends = [plan.ends_at(phase) for phase in plan.shares()]
+    assert ends == sorted(ends)
+    assert ends[0] == pytest.approx(0.03 * 2400)
+    assert ends[-1] == pytest.approx(2400)
+    assert plan.parallel == 1
+
+
+def test_a_single_specialist_has_the_time_of_distillation_too() -> None:
+    plan = make_plan(MasterConfig(stages="1-1", minutes=10, preset="cpu"), cores=2)
+    assert plan.shares()["distil"] == 0
+    assert plan.ends_at("specialists") == plan.ends_at("distil") == pytest.approx(0.8 * 600)
+
+
+def test_too_few_minutes_are_refused_with_a_number_that_works() -> None:
+    config = MasterConfig(stages="all", minutes=1, preset="cpu")
+    with pytest.raises(
+        ConfigError, match=r"1 minutes are too few .*'specialists'.* --minutes 9\.7"
+    ) as refused:
+        make_plan(config, cores=2)
+    assert "fewer stages" in str(refused.value)
+    make_plan(replace(config, minutes=9.7), cores=2)
+
+
+@pytest.mark.parametrize(
+    ("preset", "cores", "at_once"),
+    [("gpu", 16, 5), ("gpu", 2, 1), ("gpu", 64, 6), ("cpu", 2, 1), ("cpu", 8, 4)],
+)
+def test_as_many_train_at_once_as_the_machine_carries(preset: str, cores: int, at_once: int) -> None:
+    assert default_parallel(preset, cores) == at_once
+
+
+def test_a_round_of_turns_fills_the_time_that_is_left() -> None:
+    assert turn_s(600, 2, 6) == 200
+    assert turn_s(600, 6, 2) == 600
+    assert turn_s(30, 1, 30) == 10  # a turn is never too short to learn from
+    assert turn_s(5, 1, 30) == 5
+
+
+def test_schedules_end_with_the_time() -> None:
+    assert anneal_steps(50_000, 1000.0, 60) == 110_000
+    assert anneal_steps(0, 0.0, 0) == 1
+
+
+def test_later_flags_win_and_switches_have_two_forms() -> None:
+    assert words({"a": 1, "on": True, "off": False}, {"a": 2}) == ["--a", "2", "--on", "--no-off"]
+
+
+@pytest.mark.parametrize("preset", ["cpu", "gpu"])
+@pytest.mark.parametrize("stages", ["all", "8-4"])
+def test_every_command_is_one_that_train_takes(preset: Preset, stages: str, tmp_path: Path) -> None:
+    config = MasterConfig(
+        stages=stages, minutes=90, preset=preset, out=tmp_path / "m", train_flags="--num-envs 512"
+    )  # fmt: skip
+    commands = planned_commands(config, make_plan(config, cores=16))
+    assert len(commands) == (32 if stages == "all" else 2)
+    for name, command in commands.items():
+        resolved = settings(command[1:], {})
+        assert resolved.run.run_name == name
+        assert resolved.collect.num_envs == 512
+        assert resolved.view.action_type == "complex"
+    assert settings(commands["specialist-8-4"][1:], {}).learn.gamma == 0.985
+    polished = settings(commands["polished"][1:], {})
+    assert polished.collect.noisy_sticky == 0.25
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"minutes": -1.0}, "can't be negative"),
+        ({"target": 1.5}, "--target is a rate"),
+        ({"episodes": 0}, "--episodes"),
+        ({"stages": "game"}, "not a stage to master"),
+        ({"stages": "9-1"}, "There is no stage"),
+        ({"train_flags": "'--a"}, "check its quotes"),
+    ],
+)
+def test_bad_settings_are_refused(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_plan(MasterConfig(**{"minutes": 60.0, **changed}), cores=2)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""The state file: whole after any crash, refused where it is another master's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from warpzone.errors import ConfigError
+from warpzone.master.card import mean_rate, short_of_target
+from warpzone.master.plan import MasterConfig, make_plan
+from warpzone.master.state import Learner, State, open_state, read_state
+
+
+def config_in(folder: Path) -> MasterConfig:
+    return MasterConfig(stages="1-1,1-2", minutes=10, preset="cpu", out=folder)
+
+
+def opened(config: MasterConfig, rom: str = "abc") -> State:
+    return open_state(config, make_plan(config, cores=2), rom)
+
+
+def test_what_is_saved_is_read_and_interrupted_runs_wait_for_their_turn(tmp_path: Path) -> None:
+    state = opened(config_in(tmp_path))
+    state.phases["specialists"].spent_s = 33.5
+    state.specialists["1-1"].status = "done"
+    state.specialists["1-2"].status = "running"
+    state.specialists["1-2"].turn_left_s = 12.0
+    state.policies["student"] = Learner(["1-1", "1-2"], status="failed", error="no disk", turns=1)
+    state.save(tmp_path)
+    assert asdict(read_state(tmp_path) or State({})) == asdict(state)
+    again = opened(config_in(tmp_path))
+    assert again.spent_s == 33.5
+    assert [one.status for one in again.specialists.values()] == ["done", "waiting"]
+    assert again.specialists["1-2"].turn_left_s == 12.0
+    assert (again.policies["student"].status, again.policies["student"].error) == ("waiting", "")
+
+
+def test_more_minutes_are_fine_and_plan_anew(tmp_path: Path) -> None:
+    opened(config_in(tmp_path)).save(tmp_path)
+    state = opened(replace(config_in(tmp_path), minutes=20))
+    assert state.phases["distil"].planned_s == pytest.approx(0.25 * 1200)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"stages": "1-1"}, "stages '1-1,1-2' there and '1-1' here"),
+        ({"seed": 3}, "seed 0 there and 3 here"),
+        ({"train_flags": "--num-envs 8"}, "train_flags '' there and '--num-envs 8' here"),
+    ],
+)
+def test_a_folder_of_another_master_is_refused_with_what_differs(
+    changed: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    opened(config_in(tmp_path)).save(tmp_path)
+    with pytest.raises(ConfigError, match=said):
+        opened(replace(config_in(tmp_path), **changed))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="rom_sha256 'abc' there and 'def' here"):
+        opened(config_in(tmp_path), rom="def")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": {}, "phases": 3}', "{"])
+def test_a_file_that_is_no_state_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "master.json").write_text(text)
+    with pytest.raises(ConfigError, match="is not the state of a master's run"):
+        opened(config_in(tmp_path))
+
+
+def test_the_card_says_which_stages_are_short_and_why() -> None:
+    rates = {"1-1": 0.95, "1-2": 0.0, "1-3": 0.4, "1-4": 0.5, "2-1": 0.7}
+    state = State({"target": 0.9})
+    state.specialists = {
+        "1-1": Learner(["1-1"], status="done", clear_rate={"1-1": 0.97}),
+        "1-2": Learner(["1-2"]),
+        "1-3": Learner(["1-3"], status="failed", error="no space left"),
+        "1-4": Learner(["1-4"], status="done", clear_rate={"1-4": 0.98}),
+        "2-1": Learner(["2-1"], status="ended", clear_rate={"2-1": 0.75}),
+    }
+    rows = {stage: {"clear_rate": rate} for stage, rate in rates.items()}
+    assert short_of_target(state, {"sampled": rows}) == {
+        "1-2": "0%, never cleared",
+        "1-3": "40%, its specialist failed: no space left",
+        "1-4": "50%, lost in distillation: its specialist clears 98%",
+        "2-1": "70%, clears, but too seldom: its specialist 75%",
+    }
+    assert mean_rate({"sampled": rows, "sticky": rows, "greedy": {}}) == pytest.approx(0.51)
+    json.dumps(asdict(state))
