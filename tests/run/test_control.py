@@ -72,7 +72,7 @@ def test_settings_change_from_the_next_update_on_and_the_log_says_so(tmp_path: P
     line = said(display)[0]
     assert "update 3" in line
     assert "-> 0.0002" in line
-    assert "reward_flag 50 -> 99" in line
+    assert "reward_flag 300 -> 99" in line
     assert line in (outcome.folder / "train.log").read_text()
     state = json.loads((outcome.folder / STATE_FILE).read_text())
     assert state["values"]["reward_flag"] == 99
