@@ -50,11 +50,16 @@ bench: setup ## benchmarks that print ratios
 compat: setup ## resume and train with other versions of torch, gymnasium, NumPy and nes-py (ARGS="--torch 2.9.1")
 	$(BIN)/python bench/compat.py $(ARGS)
 
-sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan
-	$(BIN)/cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=ON
+THREADED := team pool digest
+sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan; those with threads under TSan
+	$(BIN)/cmake -S native -B build/sanitize -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=address,undefined
 	$(BIN)/cmake --build build/sanitize -j2
 	WARPZONE_ROM=$$($(BIN)/python -m warpzone.engine.rom) WARPZONE_FUZZ_SECONDS=$${WARPZONE_FUZZ_SECONDS:-60} \
 		$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+	$(BIN)/cmake -S native -B build/sanitize-threads -DCMAKE_BUILD_TYPE=RelWithDebInfo -DWARPZONE_SANITIZE=thread
+	$(BIN)/cmake --build build/sanitize-threads -j2 --target $(THREADED)
+	WARPZONE_ROM=$$($(BIN)/python -m warpzone.engine.rom) \
+		$(BIN)/ctest --test-dir build/sanitize-threads --output-on-failure -R '^($(subst $() $(),|,$(THREADED)))$$'
 
 docs: setup ## the documentation as a website in site/; any warning is an error
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'

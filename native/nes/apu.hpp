@@ -98,6 +98,17 @@ inline void lower_irq(Apu& a, u8& flag, i64 cycle) {
     if (was_high && !irq_line(a)) a.irq_until = cycle;
 }
 
+/// At the start of a sequence, all interrupts of the one before raised: passes over whole sequences before
+/// `cycle`, all but one. They only count lengths down.
+inline void skip_sequences(Apu& a, Region r, i64 cycle) {
+    const i64 length = (a.five_step ? kFive : kFour)[static_cast<int>(r)][5].cycle;
+    const i64 turns = ((a.reset_at < cycle ? a.reset_at : cycle) - a.sequence_start) / length - 1;
+    if (turns <= 0) return;
+    a.sequence_start += turns * length;
+    for (int i = 0; i < 4; ++i)
+        if (!a.halt[i]) a.length[i] = static_cast<u8>(a.length[i] > 2 * turns ? a.length[i] - 2 * turns : 0);
+}
+
 /// Runs the frame counter and the DMC output unit through every cycle before `cycle`. What they do in a cycle
 /// comes before the processor's access in it, so an access in cycle c wants them synced to c + 1.
 inline void sync(Apu& a, Region r, i64 cycle) {
@@ -118,6 +129,7 @@ inline void sync(Apu& a, Region r, i64 cycle) {
         if (s.does & kWrap) {
             a.sequence_start = at;
             a.step = 0;
+            skip_sequences(a, r, cycle);
         } else {
             ++a.step;
         }
@@ -125,12 +137,13 @@ inline void sync(Apu& a, Region r, i64 cycle) {
     // The output unit's clock runs whether or not there is anything to play; while it is silent many ticks
     // are one.
     const i64 period = kDmcPeriod[static_cast<int>(r)][a.dmc_rate];
-    if (a.dmc_next_bit < cycle && !a.dmc_buffer_full && a.dmc_fetch_at == kNever) {
-        const i64 ticks = (cycle - a.dmc_next_bit + period - 1) / period;
-        a.dmc_next_bit += ticks * period;
-        a.dmc_bits = static_cast<u8>(((a.dmc_bits - 1 - ticks) % 8 + 8) % 8 + 1);
-    }
     while (a.dmc_next_bit < cycle) {
+        if (!a.dmc_buffer_full && a.dmc_fetch_at == kNever) {
+            const i64 ticks = (cycle - a.dmc_next_bit + period - 1) / period;
+            a.dmc_next_bit += ticks * period;
+            a.dmc_bits = static_cast<u8>(((a.dmc_bits - 1 - ticks) % 8 + 8) % 8 + 1);
+            break;
+        }
         if (--a.dmc_bits == 0) {
             a.dmc_bits = 8;
             if (a.dmc_buffer_full) {

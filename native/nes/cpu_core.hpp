@@ -274,24 +274,24 @@ struct Core {
         }
         clock += 3 + crossed;
         if constexpr (SkipIdle) {
-            if (static_cast<u8>(offset - 0xF9) <= 4 && clock < limit && target >= 0x8000) {
+            if (static_cast<u8>(offset - 0xF9) <= 4 && clock < limit && idle::loop_is_in_rom(target)) {
                 const u8* loop = prg + (target & 0x7FFF);
                 if (offset == 0xFD && (loop[0] == 0xCA || loop[0] == 0x88) && loop[1] == 0xD0) {
-                    // DEX|DEY / BNE: count down all but the last turn.
-                    const i64 length = 5 + crossed, fit = (limit - 1 - clock) / length;
+                    const i64 length = 5 + crossed;
                     const u8 counter = loop[0] == 0xCA ? x : y;
-                    const i64 turns = fit < counter - 1 ? fit : counter - 1;
-                    const u8 left = static_cast<u8>(counter - turns);
-                    if (loop[0] == 0xCA)
-                        x = left;
-                    else
-                        y = left;
-                    flags_of(left);
-                    clock += turns * length;
+                    if (const i64 turns = idle::skippable_turns(counter, limit - clock, length)) {
+                        const u8 left = static_cast<u8>(counter - turns);
+                        if (loop[0] == 0xCA)
+                            x = left;
+                        else
+                            y = left;
+                        flags_of(left);
+                        clock += turns * length;
+                    }
                 } else if (idle::polls_status(loop, offset)) {
                     const i64 length = (offset == 0xF9 ? 9 : 7) + crossed;
                     m.limit = limit;
-                    clock += length * idle::skippable_polls(k, clock, length);
+                    clock += length * idle::skippable_polls(k, loop, a, clock, length);
                 }
             }
         }

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <mutex>
+#include <new>
 #include <thread>
 
 #include "nes/idle.hpp"
@@ -17,7 +19,6 @@
 namespace wz::jit {
 namespace {
 
-constexpr std::size_t kCodeCapacity = 8u << 20;
 constexpr int kLongestTrace = 24;
 
 /// A lock that a forked child can take although a thread which it does not have held it.
@@ -56,8 +57,10 @@ u32 write_indexed(Context* c, u32 addr, u32 value, i64 cycle) {
     return write(c, addr, value, cycle + 1);
 }
 
-u32 skip_polls(Context* c, u32 turn, u32, i64 clock) {
-    return static_cast<u32>(turn * idle::skippable_polls(*c->console, clock, turn));
+u32 skip_polls(Context* c, u32 loop, u32 a, i64 clock) {
+    const u32 turn = loop & 0xFFFF;
+    const u8* code = c->prg + (loop >> 16 & 0x7FFF);
+    return static_cast<u32>(turn * idle::skippable_polls(*c->console, code, static_cast<u8>(a), clock, turn));
 }
 
 // ---- between runs ----
@@ -106,7 +109,7 @@ bool interpret_one(Console& k) {
 
 class Translation {
   public:
-    Translation() : memory_(kCodeCapacity), entries_(0x8000) {}
+    Translation() : entries_(0x8000) {}
 
     bool start(const Prg& prg) {
         const std::vector<u8> code = emit_runtime(memory_.next(), runtime_);
@@ -141,12 +144,14 @@ class Translation {
     /// again.
     bool known(u16 pc) const { return entries_[pc & 0x7FFF].load(std::memory_order_relaxed) != unknown(); }
 
-    /// Translates `pc` and all that it leads to.
+    /// Translates `pc` and all that it leads to. Without memory to do so it is interpreted for now.
     void extend(const Prg& prg, u16 pc) {
         if (pc < 0x8000) return;
-        lock_.lock();
-        if (!full_ && !known(pc)) full_ = !add(prg, pc);
-        lock_.unlock();
+        const std::lock_guard hold(lock_);
+        try {
+            if (!full_ && !known(pc)) full_ = !add(prg, pc);
+        } catch (const std::bad_alloc&) {
+        }
     }
 
     bool add(const Prg& prg, u16 pc) {

@@ -100,8 +100,6 @@ class Assembler {
     }
     /// With `ones` low bits set.
     void eor_low(Reg to, Reg a, u32 ones) { put(0x52000000 | (ones - 1) << 10 | u32{a} << 5 | to); }
-    void orr_low(Reg to, Reg a, u32 ones) { put(0x32000000 | (ones - 1) << 10 | u32{a} << 5 | to); }
-    void tst_low(Reg a, u32 ones) { put(0x7200001F | (ones - 1) << 10 | u32{a} << 5); }
 
     /// `width` bits from bit `low`, moved to bit 0.
     void bits(Reg to, Reg from, u32 low, u32 width) {

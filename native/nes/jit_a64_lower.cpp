@@ -15,8 +15,9 @@ void A64Lowering::check_remaining(int cost, Label otherwise) {
 
 void A64Lowering::spend(int cycles) { a_.sub64(kRemaining, kRemaining, static_cast<u32>(cycles)); }
 
-void A64Lowering::skip_polls(int turn) {
-    a_.mov(kT0, static_cast<u32>(turn));
+void A64Lowering::skip_polls(u16 loop, int turn) {
+    a_.mov(kT0, u32{loop} << 16 | static_cast<u32>(turn));
+    a_.mov(kT1, kRegA);
     call(runtime_.skip_polls, 0);
     a_.sub64(kRemaining, kRemaining, kT0);
 }

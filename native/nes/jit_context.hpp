@@ -38,8 +38,9 @@ struct Context {
     u32 (*write)(Context*, u32 addr, u32 value, i64 cycle);
     /// The same with the read of that address that comes before a write through an index.
     u32 (*write_indexed)(Context*, u32 addr, u32 value, i64 cycle);
-    /// Returns cycles to pass over at the head of a loop that polls the PPU status.
-    u32 (*skip_polls)(Context*, u32 turn, u32 unused, i64 clock);
+    /// Returns cycles to pass over at the head of a loop that polls the PPU status: its address is in the
+    /// high half of `loop`, the cycles of a turn in the low half. `a` is the accumulator.
+    u32 (*skip_polls)(Context*, u32 loop, u32 a, i64 clock);
 };
 
 }  // namespace wz::jit

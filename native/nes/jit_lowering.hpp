@@ -48,7 +48,7 @@ class Lowering {
     /// Puts those of the flags that are kept elsewhere into their registers.
     virtual void place_flags(u8 which) = 0;
     /// Passes over whole turns of a loop that polls the PPU status.
-    virtual void skip_polls(int turn) = 0;
+    virtual void skip_polls(u16 loop, int turn) = 0;
     /// Goes to `to`, or to `otherwise` unless more cycles remain than it costs.
     virtual void jump(const Target& to, Label otherwise) = 0;
     /// Hands control back.
@@ -169,7 +169,7 @@ class Lowering {
         const Target to = target_of(target);
         place_flags(to.live);
         if (cycles) spend(cycles);
-        if (poll) skip_polls(poll);
+        if (poll) skip_polls(target, poll);
         jump(to, cold_exit(target, Exit::NearLimit, 0));
     }
 

@@ -1,5 +1,7 @@
 #include "nes/jit_memory.hpp"
 
+#include <algorithm>
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,9 +11,11 @@ namespace wz::jit {
 
 #if defined(__linux__)
 
-CodeMemory::CodeMemory(std::size_t capacity)
-    : capacity_(capacity), page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
-    void* at = mmap(nullptr, capacity, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+CodeMemory::CodeMemory(std::size_t page)
+    : page_(page ? page : static_cast<std::size_t>(sysconf(_SC_PAGESIZE))),
+      // Super Mario Bros fills 500 pieces and 2 MB. All of it must be within reach of a branch (128 MB).
+      capacity_(std::clamp(page_ * 1024, std::size_t{8} << 20, std::size_t{64} << 20)) {
+    void* at = mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at != MAP_FAILED) base_ = static_cast<u8*>(at);
 }
 
@@ -33,7 +37,7 @@ bool CodeMemory::append(std::span<const u8> code) {
 
 #else
 
-CodeMemory::CodeMemory(std::size_t capacity) : capacity_(capacity), page_(1) {}
+CodeMemory::CodeMemory(std::size_t) : page_(1), capacity_(0) {}
 CodeMemory::~CodeMemory() = default;
 bool CodeMemory::append(std::span<const u8>) { return false; }
 

@@ -10,22 +10,22 @@ namespace wz::jit {
 /// has its own copy.
 class CodeMemory {
   public:
-    /// Reserves address space; nothing is used yet. `usable()` is false where the system refuses.
-    explicit CodeMemory(std::size_t capacity);
+    /// Reserves address space; nothing is used yet. Where the system refuses, `append` fails. `page` is a
+    /// multiple of the system's pages (0: that size); each piece begins a new one.
+    explicit CodeMemory(std::size_t page = 0);
     ~CodeMemory();
     CodeMemory(const CodeMemory&) = delete;
     CodeMemory& operator=(const CodeMemory&) = delete;
 
-    bool usable() const { return base_ != nullptr; }
     const u8* base() const { return base_; }
     /// Where the next piece will go, from the base.
     u32 next() const { return used_; }
-    /// Puts a piece there. False when it does not fit or the system refuses; then nothing has changed.
+    /// Puts a piece there. False when it does not fit or the system refuses; then the place stays the next.
     bool append(std::span<const u8> code);
 
   private:
     u8* base_ = nullptr;
-    std::size_t capacity_, page_;
+    std::size_t page_, capacity_;
     u32 used_ = 0;
 };
 

@@ -143,7 +143,7 @@ bool Step::pays_for_crossing() const {
 
 int poll_length(const Prg& prg, const Step& branch) {
     const u8 offset = static_cast<u8>(branch.target - branch.next());
-    if (branch.target < 0x8000 || branch.target > branch.pc) return 0;
+    if (!idle::loop_is_in_rom(branch.target) || branch.target > branch.pc) return 0;
     if (offset != 0xFB && offset != 0xF9) return 0;
     if (!idle::polls_status(prg.data() + (branch.target & 0x7FFF), offset)) return 0;
     return (offset == 0xF9 ? 9 : 7) + branch.taken_cycles() - 3;

@@ -19,8 +19,9 @@ void X64Lowering::spend(int cycles) {
     f_.clobber_host();
 }
 
-void X64Lowering::skip_polls(int turn) {
-    a_.mov32(kT0, static_cast<u32>(turn));
+void X64Lowering::skip_polls(u16 loop, int turn) {
+    a_.mov32(kT0, u32{loop} << 16 | static_cast<u32>(turn));
+    a_.mov32(kT1, kRegA);
     call(runtime_.skip_polls, 0);
     a_.alu64(kSub, kRemaining, kT0);
 }

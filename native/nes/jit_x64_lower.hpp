@@ -45,7 +45,7 @@ class X64Lowering final : public Lowering<Assembler, FlagState> {
     void check_remaining(int cost, Label otherwise) override;
     void spend(int cycles) override;
     void place_flags(u8 which) override;
-    void skip_polls(int turn) override;
+    void skip_polls(u16 loop, int turn) override;
     void jump(const Target& to, Label otherwise) override;
     void exit(u16 pc, Exit why) override;
     void branch(const Step& s, Label to, bool jump_if_taken, FlagState& on_taken) override;

@@ -43,10 +43,14 @@ const NetShape& checked(const NetShape& shape) {
     return shape;
 }
 
+/// A minibatch is several jobs in a row.
+constexpr wz::Team::Options kTeam = {
+    .look = wz::Team::Time(40), .look_if_often = wz::Team::Time(40), .look_for_end = wz::Team::Time(2000)};
+
 }  // namespace
 
 Net::Net(const NetShape& shape, int threads, const std::string& kernels)
-    : shape_(checked(shape)), kernels_(find_kernels(kernels)), workers_(threads) {
+    : shape_(checked(shape)), kernels_(find_kernels(kernels)), team_(threads, kTeam) {
     if (threads < 1) throw std::invalid_argument("a net needs at least one thread");
     int channels = shape.channels, height = shape.height, width = shape.width;
     for (const ConvShape& conv : shape.convolutions) {
@@ -101,7 +105,7 @@ Net::Net(const NetShape& shape, int threads, const std::string& kernels)
     black_.assign(static_cast<std::size_t>(shape.height) * static_cast<std::size_t>(shape.width), 0);
     partial_size_ = round_up(partial_size_, kTile);
     plan_rectangles();
-    reserve_tiles(workers_.count());
+    reserve_tiles(team_.threads());
     weights_changed();
 }
 
@@ -171,7 +175,7 @@ void Net::reserve_tiles(int tiles) {
     const auto count = static_cast<std::size_t>(tiles);
     for (Stage& stage : stages_)
         for (Tiles* of : {&stage.values, &stage.gradients}) {
-            const std::size_t slots = of->kept ? count : static_cast<std::size_t>(workers_.count());
+            const std::size_t slots = of->kept ? count : static_cast<std::size_t>(team_.threads());
             const std::size_t size = slots * static_cast<std::size_t>(of->stride);
             if (of->floats.size() != size) of->floats.reset(size);
         }
@@ -234,7 +238,7 @@ const float* Net::forward_tile(const Pictures& pictures, const std::int64_t* sam
 }
 
 void Net::forward(const Pictures& pictures, std::int64_t count, float* logits, float* values) {
-    workers_.run(tiles_of(count), [&](int tile, int worker) {
+    each(tiles_of(count), [&](int tile, int worker) {
         std::int64_t samples[kTile];
         std::iota(samples, samples + kTile, std::int64_t{tile} * kTile);
         const int n = tile_count(count, tile);
@@ -248,7 +252,7 @@ void Net::forward(const Pictures& pictures, std::int64_t count, float* logits, f
 
 void Net::act(const Pictures& pictures, std::int64_t count, std::uint64_t seed, std::uint64_t step,
               std::int64_t* actions, float* logp, float* values) {
-    workers_.run(tiles_of(count), [&](int tile, int worker) {
+    each(tiles_of(count), [&](int tile, int worker) {
         std::int64_t samples[kTile];
         std::iota(samples, samples + kTile, std::int64_t{tile} * kTile);
         const int n = tile_count(count, tile);
@@ -303,7 +307,7 @@ PpoStats Net::tile_gradients(const Pictures& pictures, const PpoBatch& batch, co
     const int tiles = tiles_of(count);
     const int depth = static_cast<int>(layers_.size());
     const float weight = 1.0f / static_cast<float>(count);
-    workers_.run(tiles, [&](int tile, int worker) {
+    each(tiles, [&](int tile, int worker) {
         const std::int64_t* samples = order + std::int64_t{tile} * kTile;
         const int n = tile_count(count, tile);
         const float* heads = forward_tile(pictures, samples, n, tile, worker);
@@ -355,7 +359,7 @@ void Net::reduce(const Rectangle& r, int tiles, double& squares) {
 }
 
 double Net::reduce_gradients(int tiles) {
-    workers_.run(static_cast<int>(gradient_work_.size()), [&](int item, int) {
+    each(static_cast<int>(gradient_work_.size()), [&](int item, int) {
         reduce(gradient_work_[static_cast<std::size_t>(item)], tiles,
                squares_[static_cast<std::size_t>(item)]);
     });
@@ -425,8 +429,8 @@ TrainStats Net::train(const Pictures& pictures, const PpoBatch& batch, const std
             .second_moment_factor = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(adam.beta2, t))),
             .epsilon = static_cast<float>(adam.epsilon),
         };
-        workers_.run(static_cast<int>(step_work_.size()),
-                     [&](int item, int) { this->step(step_work_[static_cast<std::size_t>(item)], step); });
+        each(static_cast<int>(step_work_.size()),
+             [&](int item, int) { this->step(step_work_[static_cast<std::size_t>(item)], step); });
     }
     return total;
 }

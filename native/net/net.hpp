@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,7 @@
 #include "net/kernels.hpp"
 #include "net/layer.hpp"
 #include "net/ppo.hpp"
-#include "net/workers.hpp"
+#include "threads/team.hpp"
 
 namespace warpzone::net {
 
@@ -75,7 +76,7 @@ class Net {
 
     const NetShape& shape() const { return shape_; }
     const char* kernels() const { return kernels_.name; }
-    int threads() const { return workers_.count(); }
+    int threads() const { return team_.threads(); }
 
     const std::vector<Parameter>& parameters() const { return parameters_; }
     std::int64_t parameter_count() const { return parameter_count_; }
@@ -166,10 +167,14 @@ class Net {
     PpoStats tile_gradients(const Pictures& pictures, const PpoBatch& batch, const std::int64_t* order,
                             int count, const PpoSettings& ppo);
     double reduce_gradients(int tiles);
+    template <class Task>
+    void each(int items, Task&& task) {
+        if (const wz::WorkError e = team_.run(items, task); e.index >= 0) throw std::runtime_error(e.message);
+    }
 
     NetShape shape_;
     const Kernels& kernels_;
-    Workers workers_;
+    wz::Team team_;
     std::vector<Layer> layers_;
     std::vector<Stage> stages_;  ///< stages_[l] goes into layer l, stages_[l + 1] comes out.
     std::vector<Parameter> parameters_;

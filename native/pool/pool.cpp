@@ -4,42 +4,124 @@
 
 namespace wz {
 
+namespace {
+
+/// A caller that only computes rewards comes back within the time to look; one that runs a network does not,
+/// and needs the core.
+constexpr Team::Options team_options(bool pin) {
+    return {
+        .pin = pin, .look = Team::Time(0), .look_if_often = Team::Time(300), .look_for_end = Team::Time(75)};
+}
+
+PoolConfig checked(PoolConfig config) {
+    check(config);
+    return config;
+}
+
+}  // namespace
+
+/// One call at a time: a second one from another thread is refused instead of mixing with the first.
+class Pool::Turn {
+  public:
+    explicit Turn(Pool& pool, bool with_step_under_way = false) : busy_(pool.busy_) {
+        if (busy_.exchange(true))
+            throw PoolError("Two threads use the environments at once: give each thread its own.");
+        if (pool.pending_ && !with_step_under_way) {
+            busy_ = false;
+            throw PoolError("A step is under way: call recv first.");
+        }
+    }
+    ~Turn() { busy_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+  private:
+    std::atomic<bool>& busy_;
+};
+
 Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
     : cartridge_(std::move(cartridge)),
-      config_(std::move(config)),
+      config_(checked(std::move(config))),
       resizer_(config_.height, config_.width, config_.top, config_.palette),
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
-      team_(config_.threads, config_.pin) {
-    step_item_ = [this](int i) { step_one(i); };
+      team_(config_.threads, team_options(config_.pin)) {
     for (const auto& stage : config_.stages)
-        starts_.push_back(smb::prepare(*cartridge_, stage, config_.region, config_.lost_levels));
+        starts_.push_back(smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels));
     set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
     for (int i = 0; i < config_.environments; ++i)
         slots_.push_back(std::make_unique<Slot>(cartridge_, config_.slot, resizer_));
 }
 
 void Pool::set_stage_weights(std::vector<double> weights) {
+    const Turn turn(*this);
     double sum = 0;
-    for (double& w : weights) w = sum += w;
+    for (double& w : weights) {
+        if (!(w >= 0 && w <= 1e300)) throw PoolError("Stage weights are numbers that are not negative.");
+        w = sum += w;
+    }
+    if (weights.size() != config_.stages.size() || !(sum > 0) || sum > 1e300)
+        throw PoolError("Give one weight for each of the " + std::to_string(config_.stages.size()) +
+                        " stages, not all of them zero.");
     for (double& w : weights) w /= sum;
     cumulative_ = std::move(weights);
 }
 
 int Pool::add_stage(smb::Stage stage) {
+    const Turn turn(*this);
     const auto found = std::find(config_.stages.begin(), config_.stages.end(), stage);
     if (found != config_.stages.end()) return static_cast<int>(found - config_.stages.begin());
-    starts_.push_back(smb::prepare(*cartridge_, stage, config_.region, config_.lost_levels));
+    PoolConfig with = config_;
+    with.stages.push_back(stage);
+    check(with);
+    starts_.push_back(smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels));
     config_.stages.push_back(stage);
     cumulative_.push_back(cumulative_.back());
     return static_cast<int>(config_.stages.size()) - 1;
 }
 
+Slot& Pool::slot_at(int index) {
+    if (index < 0 || index >= environments())
+        throw PoolError("There is no environment " + std::to_string(index) + " among " +
+                        std::to_string(environments()) + ".");
+    return slot(index);
+}
+
 void Pool::queue_start(int index, std::vector<u8> snapshot) {
+    const Turn turn(*this);
+    slot_at(index);
     queued_[static_cast<std::size_t>(index)] = std::move(snapshot);
 }
 
-Slot& Pool::slot(int index) { return *slots_[static_cast<std::size_t>(index)]; }
+void Pool::copy_ram(u8* out) {
+    const Turn turn(*this);
+    for (const auto& s : slots_) {
+        std::memcpy(out, s->machine().ram, sizeof(Machine::ram));
+        out += sizeof(Machine::ram);
+    }
+}
+
+void Pool::draw(int index, Frame& out) {
+    const Turn turn(*this);
+    slot_at(index).draw(out);
+}
+
+void Pool::observe(int index, u8* out) {
+    const Turn turn(*this);
+    slot_at(index).observe(out);
+}
+
+std::vector<u8> Pool::snapshot(int index, int frames) {
+    const Turn turn(*this);
+    if (frames < 1 || frames > config_.slot.frame_stack)
+        throw PoolError("A snapshot holds between one and all of the stacked frames.");
+    return slot_at(index).save(frames);
+}
+
+void Pool::restore(int index, const std::vector<u8>& snapshot) {
+    const Turn turn(*this);
+    slot_at(index).load(snapshot);
+}
 
 void Pool::begin_episode(int index) {
     Slot& s = slot(index);
@@ -90,25 +172,6 @@ void Pool::step_one(int index) {
     to_.truncated[i] = truncated;
 }
 
-namespace {
-
-/// One call at a time: a second one from another thread is refused instead of mixing with the first.
-class Turn {
-  public:
-    explicit Turn(std::atomic<bool>& busy) : busy_(busy) {
-        if (busy_.exchange(true))
-            throw PoolError("Two threads use the environments at once: give each thread its own.");
-    }
-    ~Turn() { busy_ = false; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-  private:
-    std::atomic<bool>& busy_;
-};
-
-}  // namespace
-
 void Pool::raise(const WorkError& e) {
     if (e.index >= 0) {
         const bool stopped = !e.message.empty() && e.message.back() == '.';
@@ -118,7 +181,6 @@ void Pool::raise(const WorkError& e) {
 
 void Pool::prepare_step(const i64* actions, const Results& to) {
     if (!begun_) throw PoolError("Call reset before the first step.");
-    if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
     const i64 count = static_cast<i64>(config_.slot.actions.size());
     for (int i = 0; i < environments(); ++i)
         if (actions[i] < 0 || actions[i] >= count)
@@ -129,12 +191,11 @@ void Pool::prepare_step(const i64* actions, const Results& to) {
 }
 
 void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to) {
-    const Turn turn(busy_);
-    if (pending_) throw PoolError("A step is under way: call recv before the next step, send or reset.");
+    const Turn turn(*this);
     if (mask && !begun_)
         throw PoolError("The first reset must be of every environment: leave out reset_mask.");
     to_ = to;
-    const std::function<void(int)> item = [&](int i) {
+    auto item = [&](int i, int) {
         const auto at = static_cast<std::size_t>(i);
         if (!mask || mask[i]) {
             if (seeds) slots_[at]->seed(seeds[at]);
@@ -148,14 +209,14 @@ void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapsh
 }
 
 void Pool::send(const i64* actions, const Results& to) {
-    const Turn turn(busy_);
+    const Turn turn(*this);
     prepare_step(actions, to);
-    pending_ = true;
     team_.start(environments(), step_item_);
+    pending_ = true;
 }
 
 void Pool::receive() {
-    const Turn turn(busy_);
+    const Turn turn(*this, true);
     if (!pending_) throw PoolError("There is nothing to receive: call send first.");
     if (team_.forked()) {
         // The threads that had begun the step are the parent's; what they left here is half a step.
@@ -168,7 +229,7 @@ void Pool::receive() {
 }
 
 void Pool::step(const i64* actions, const Results& to) {
-    const Turn turn(busy_);
+    const Turn turn(*this);
     prepare_step(actions, to);
     raise(team_.run(environments(), step_item_));
 }

@@ -5,28 +5,9 @@
 #include <vector>
 
 #include "pool/slot.hpp"
-#include "pool/team.hpp"
+#include "threads/team.hpp"
 
 namespace wz {
-
-/// When an environment whose episode is over begins the next one (names as in Gymnasium).
-enum class Autoreset : u8 { NextStep, SameStep, Disabled };
-
-/// A call that does not fit the pool's state. The message is a sentence for the user.
-struct PoolError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-struct PoolConfig {
-    int environments = 1, threads = 1;
-    int height = 84, width = 84, top = 0;
-    Palette palette = Palette::NesPy;
-    Autoreset autoreset = Autoreset::NextStep;
-    Region region = Region::Ntsc;
-    bool lost_levels = false, pin = true;
-    std::vector<smb::Stage> stages;
-    SlotConfig slot;
-};
 
 /// Where the results of a step go: memory of the caller's, valid until the step is received.
 struct Results {
@@ -37,13 +18,15 @@ struct Results {
     i32* final_telemetry;    ///< likewise
 };
 
-/// N environments on M threads.
+/// N environments on M threads. One call at a time: a second one from another thread, or one that does not go
+/// with a step under way, is refused with a PoolError.
 class Pool {
   public:
     Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config);
 
-    /// Begins new episodes where `mask` is set (everywhere if null), each on a stage drawn by the weights, or
-    /// from `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an environment.
+    /// Begins new episodes where `mask` is set (everywhere if null), each on a stage sampled by the weights,
+    /// or from `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an
+    /// environment.
     void reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to);
 
     /// Starts a step and returns; `receive` waits for it. `actions` are copied.
@@ -52,26 +35,34 @@ class Pool {
     /// Both, with the caller as one of the threads.
     void step(const i64* actions, const Results& to);
 
-    /// How likely each stage is to be drawn for the next episodes.
+    /// How likely each stage is to be sampled for the next episodes.
     void set_stage_weights(std::vector<double> weights);
     /// Makes another stage available, with weight zero; its index. One that is there already keeps its own.
     int add_stage(smb::Stage stage);
     /// The next episode of this environment begins from the snapshot.
     void queue_start(int index, std::vector<u8> snapshot);
 
-    Slot& slot(int index);
-    const PoolConfig& config() const { return config_; }
+    /// The RAM of every environment, [environments][2048].
+    void copy_ram(u8* out);
+    /// What environment `index` shows: its screen, its observation, its snapshot with the newest `frames` of
+    /// the stack.
+    void draw(int index, Frame& out);
+    void observe(int index, u8* out);
+    std::vector<u8> snapshot(int index, int frames);
+    void restore(int index, const std::vector<u8>& snapshot);
+
     int environments() const { return config_.environments; }
     std::size_t observation_size() const { return slots_[0]->observation_size(); }
     bool pending() const { return pending_; }
-    /// Whether a call or a step is under way; then nothing else may look inside.
-    bool busy() const { return pending_ || busy_; }
 
   private:
+    class Turn;
     void begin_episode(int index);
     void step_one(int index);
     void emit(int index);
     void prepare_step(const i64* actions, const Results& to);
+    Slot& slot(int index) { return *slots_[static_cast<std::size_t>(index)]; }
+    Slot& slot_at(int index);  ///< checked
     static void raise(const WorkError& e);
 
     std::shared_ptr<const Cartridge> cartridge_;
@@ -83,9 +74,12 @@ class Pool {
     std::vector<std::vector<u8>> queued_;
     std::vector<i64> actions_;
     Results to_{};
-    bool pending_ = false, begun_ = false;
-    std::atomic<bool> busy_{false};
-    std::function<void(int)> step_item_;
+    bool begun_ = false;
+    std::atomic<bool> busy_{false}, pending_{false};
+    struct StepItem {
+        Pool* pool;
+        void operator()(int index, int) { pool->step_one(index); }
+    } step_item_{this};
     Team team_;
 };
 

@@ -10,7 +10,7 @@ Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config,
       resizer_(&resizer),
       plane_(config.channels.size() * static_cast<std::size_t>(resizer.height() * resizer.width())),
       stack_(plane_ * static_cast<std::size_t>(config.frame_stack)) {
-    power_on(machine_, *cartridge_, Region::Ntsc);
+    power_on(machine_, *cartridge_, config.region);
     before_ = machine_;
 }
 

@@ -2,23 +2,11 @@
 #include <memory>
 #include <vector>
 
+#include "pool/config.hpp"
 #include "pool/random.hpp"
-#include "pool/resize.hpp"
 #include "smb/telemetry.hpp"
 
 namespace wz {
-
-struct SlotConfig {
-    int frame_skip = 4, frame_stack = 4;
-    double sticky = 0;
-    int noop_max = 0;
-    bool max_pool = false;
-    bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
-    int stall_limit = 0;        ///< decisions without new ground before the episode is cut off; 0: never
-    int step_limit = 0;         ///< decisions before it is cut off; 0: never
-    std::vector<Channel> channels = {Channel::Gray};
-    std::vector<u8> actions;  ///< action number -> buttons
-};
 
 /// One environment: a console, its episode, and the pictures the agent sees.
 class Slot {

@@ -3,14 +3,34 @@
 
 namespace wz {
 namespace {
-constexpr u32 kSlotKind = 2;
 
-template <class Visitor, class Rooms, class Numbers>
-void visit_episode(Visitor& v, Rooms& j, Numbers& n) {
-    v(j.room), v(j.furthest), v(j.rooms), v(j.progress), v(j.x_max), v(j.since_progress);
+constexpr u32 kSlotKind = 2;
+/// The first rooms of an episode have a fixed place; more of them come behind everything else.
+constexpr int kFirstRooms = 16;
+/// Far more than an episode can have of anything, far less than what overflows.
+constexpr i32 kMost = 1 << 30;
+
+/// Everything of an episode that has a fixed place. `J` and `Numbers` are const to write.
+template <class Visitor, class J, class Numbers>
+void visit_episode(Visitor& v, J& j, Numbers& numbers) {
+    for (int i = 0; i < kFirstRooms; ++i) v(j.room[i].name);
+    for (int i = 0; i < kFirstRooms; ++i) v(j.room[i].furthest);
+    v(j.rooms), v(j.progress), v(j.x_max), v(j.since_progress);
     v(j.wrong_turns), v(j.last_room), v(j.last_x), v(j.last_passed), v(j.last_right);
-    for (auto& x : n) v(x);
+    for (auto& x : numbers) v(x);
 }
+
+int later_rooms(const smb::Journey& j) { return std::max(j.remembered() - kFirstRooms, 0); }
+
+bool possible(const smb::Journey& j) {
+    auto within = [](i32 v, i32 least) { return v >= least && v <= kMost; };
+    for (const auto& room : j.room)
+        if (!within(room.furthest, -kMost)) return false;
+    return within(j.rooms, 0) && within(j.progress, 0) && within(j.x_max, 0) && within(j.since_progress, 0) &&
+           within(j.wrong_turns, 0) && within(j.last_x, -kMost) && within(j.last_passed, -kMost) &&
+           within(j.last_right, -kMost);
+}
+
 }  // namespace
 
 std::vector<u8> Slot::save(int frames) const {
@@ -26,6 +46,7 @@ std::vector<u8> Slot::save(int frames) const {
     for (int i = config_->frame_stack - frames + 1; i <= config_->frame_stack; ++i)
         w.bytes(stack_.data() + plane_ * static_cast<std::size_t>((newest_ + i) % config_->frame_stack),
                 plane_);
+    for (int i = 0; i < later_rooms(e.journey); ++i) w(e.journey.room[kFirstRooms + i]);
     return seal(w, *cartridge_, kSlotKind);
 }
 
@@ -33,26 +54,36 @@ void Slot::load(const std::vector<u8>& blob) {
     Reader r = open(blob, *cartridge_, kSlotKind);
     auto machine = std::make_unique<Machine>();
     read_machine(r, *machine, *cartridge_);
+    if (machine->region != config_->region)
+        throw SnapshotError("The snapshot is of a console with another region's timing (NTSC or PAL).");
     Episode e;
     i32 n[9];
     visit_episode(r, e.journey, n);
     u32 plane, frames;
     r(e.random.state), r(plane), r(frames);
-    if (e.journey.rooms < 0 || e.journey.rooms > smb::Journey::kRooms || n[0] < 0 || n[0] > 255 || n[1] < 0 ||
-        n[1] > 255 || n[7] < 0 || n[7] > static_cast<i32>(smb::End::StepLimit))
+    auto number = [&](int i, i32 most) { return n[i] >= 0 && n[i] <= most; };
+    if (!possible(e.journey) || !number(0, 255) || !number(1, 255) || !number(2, kMost) ||
+        !number(3, kMost) || !number(4, kMost) || !number(5, 1) || !number(6, 255) ||
+        !number(7, static_cast<i32>(smb::End::StepLimit)))
         throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
     if (plane != plane_)
         throw SnapshotError("The snapshot's pictures have another size or colour than this environment's.");
+    const std::size_t later = static_cast<std::size_t>(later_rooms(e.journey));
     if (frames < 1 || frames > static_cast<u32>(config_->frame_stack) ||
-        r.left() != std::size_t{frames} * plane_)
+        r.left() != std::size_t{frames} * plane_ + later * sizeof(smb::Journey::Room))
         throw SnapshotError("The snapshot holds another number of stacked frames than this environment.");
+    std::vector<u8> stack(stack_.size());
     // The newest picture stands for the older ones that were not kept.
-    newest_ = config_->frame_stack - 1;
     const int missing = config_->frame_stack - static_cast<int>(frames);
-    r.bytes(stack_.data() + plane_ * static_cast<std::size_t>(missing), std::size_t{frames} * plane_);
+    r.bytes(stack.data() + plane_ * static_cast<std::size_t>(missing), std::size_t{frames} * plane_);
     for (int i = 0; i < missing; ++i)
-        std::memcpy(stack_.data() + plane_ * static_cast<std::size_t>(i),
-                    stack_.data() + plane_ * static_cast<std::size_t>(missing), plane_);
+        std::memcpy(stack.data() + plane_ * static_cast<std::size_t>(i),
+                    stack.data() + plane_ * static_cast<std::size_t>(missing), plane_);
+    for (std::size_t i = 0; i < later; ++i) r(e.journey.room[kFirstRooms + i]);
+    if (!possible(e.journey))
+        throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
+    stack_ = std::move(stack);
+    newest_ = config_->frame_stack - 1;
     machine_ = *machine;
     stage_ = {n[0], n[1]};
     e.stage_index = n[2], e.steps = n[3], e.frames = n[4], e.from_snapshot = n[5];

@@ -31,8 +31,8 @@ struct GameError : std::runtime_error {
 std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels);
 
 /// After a frame in which the episode did not end: hurries through what the player can't influence (dying,
-/// pipes, black screens), as gym-super-mario-bros does. Draws the last frame into `out` unless it is null.
-/// Returns the frames spent.
+/// pipes, black screens), as gym-super-mario-bros does. Draws every frame into `out` unless it is null, so
+/// that the last one stays. Returns the frames spent.
 int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out);
 
 /// Whether and why the episode is over, looking at the RAM after a frame.

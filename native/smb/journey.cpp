@@ -6,11 +6,10 @@ namespace wz::smb {
 
 void Journey::begin(const u8* ram) {
     *this = {};
-    room[0] = smb::room(ram);
-    furthest[0] = x_pos(ram);
+    room[0] = {smb::room(ram), x_pos(ram)};
     rooms = 1;
-    x_max = std::max(0, furthest[0]);
-    look_for_wrong_turn(ram, room[0], furthest[0]);
+    x_max = std::max(0, room[0].furthest);
+    look_for_wrong_turn(ram, room[0].name, room[0].furthest);
 }
 
 void Journey::look(const u8* ram, bool stood_only) {
@@ -21,18 +20,19 @@ void Journey::look(const u8* ram, bool stood_only) {
     // Between two rooms the position is still that of the old one.
     if (ram[at::kPlayerState] != kNormal || in_warp_zone(ram)) return;
     if (stood_only && !stands(ram)) return;
-    int i = 0;
-    while (i < rooms && room[i] != here) ++i;
-    if (i == rooms) {
-        if (rooms == kRooms) return;
-        room[rooms] = here;
-        furthest[rooms++] = x;
-        since_progress = 0;
-    } else if (x > furthest[i]) {
-        progress += x - furthest[i];
-        furthest[i] = x;
-        since_progress = 0;
+    // The newest first: it is nearly always the one.
+    for (int i = rooms - 1; i >= rooms - remembered(); --i) {
+        Room& known = room[i % kRooms];
+        if (known.name != here) continue;
+        if (x > known.furthest) {
+            progress += x - known.furthest;
+            known.furthest = x;
+            since_progress = 0;
+        }
+        return;
     }
+    room[rooms++ % kRooms] = {here, x};
+    since_progress = 0;
 }
 
 void Journey::look_for_wrong_turn(const u8* ram, u32 here, i32 x) {

@@ -5,10 +5,16 @@ namespace wz::smb {
 
 /// Progress through the rooms of an episode. Ground counts once: going back and coming again earns nothing.
 struct Journey {
-    static constexpr int kRooms = 16;
-    u32 room[kRooms] = {};
-    i32 furthest[kRooms] = {};
-    i32 rooms = 0;
+    /// Rooms that are remembered. The longest stages have six; a whole game has more than this, and forgets
+    /// the room that it entered first.
+    static constexpr int kRooms = 64;
+    struct Room {
+        u32 name;
+        i32 furthest;
+    };
+    Room room[kRooms] = {};  ///< room number i of the episode at i % kRooms
+    i32 rooms = 0;           ///< different rooms entered
+    int remembered() const { return rooms < kRooms ? rooms : kRooms; }
     i32 progress = 0, x_max = 0;
     i32 since_progress = 0;  ///< decisions without any
     i32 wrong_turns = 0;     ///< of a maze, by the game's own judgement

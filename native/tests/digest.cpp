@@ -98,7 +98,7 @@ void play_pool(std::shared_ptr<const Cartridge> cart, int threads, bool max_pool
         told.add(terminated, sizeof terminated);
     }
     for (int i = 0; i < kEnvironments; ++i) {
-        const std::vector<u8> blob = pool.slot(i).save(4);
+        const std::vector<u8> blob = pool.snapshot(i, 4);
         states.add(blob.data(), blob.size());
     }
     std::printf("pool %dx%d%s observations %016llx telemetry %016llx snapshots %016llx\n", height, width,

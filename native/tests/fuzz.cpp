@@ -1,6 +1,8 @@
 // Hammers what takes bytes from outside: the ROM loader, the snapshot loader (with and without a fitting
 // checksum) and the controllers. Nothing may crash, hang or read out of bounds; run it under the sanitizers.
 // Takes WARPZONE_FUZZ_SECONDS seconds (1 unless told) and WARPZONE_FUZZ_SEED.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -11,10 +13,12 @@
 
 #include "nes/snapshot.hpp"
 #include "pool/pool.hpp"
+#include "tests/reseal.hpp"
 
 namespace {
 
 using namespace wz;
+using test::reseal;
 using Dice = std::mt19937_64;
 
 std::vector<u8> plain_image(Dice& random) {
@@ -46,17 +50,6 @@ void damage(std::vector<u8>& bytes, Dice& random) {
                 break;
         }
     }
-}
-
-/// A damaged body under a checksum that fits, so that the loader must judge the values themselves.
-void reseal(std::vector<u8>& blob) {
-    constexpr std::size_t kHeader = 36;
-    if (blob.size() < kHeader) return;
-    u64 sum = 0xcbf29ce484222325ull;
-    for (std::size_t i = kHeader; i < blob.size(); ++i) sum = (sum ^ blob[i]) * 0x100000001b3ull;
-    const u64 size = blob.size() - kHeader;
-    std::memcpy(blob.data() + 20, &size, 8);
-    std::memcpy(blob.data() + 28, &sum, 8);
 }
 
 struct Counts {
@@ -111,6 +104,93 @@ void fuzz_snapshots(const Cartridge& cart, const std::vector<u8>& good, Dice& ra
     }
 }
 
+/// What a snapshot of this state leads to must come to an end.
+void try_state(const std::vector<u8>& blob, const Cartridge& cart, Dice& random, Frame& frame,
+               Counts& counts) {
+    ++counts.snapshots;
+    alarm(60);  // a state that never ends a frame kills the program
+    try {
+        static Machine m;
+        load_machine(blob, m, cart);
+        run_some(m, cart, random, frame, 3);
+        // The sound unit must catch up in time too, however far behind it is.
+        apu::read_status(m.apu, m.region, m.clock);
+        ++counts.snapshots_run;
+    } catch (const SnapshotError&) {
+    }
+    alarm(0);
+}
+
+/// The same state after a billion minutes.
+Machine much_later(Machine m) {
+    constexpr i64 kCycles = i64{1} << 47;
+    const i64 dots = timing(m.region).dots_at_access(kCycles) - timing(m.region).dots_at_access(0);
+    auto later = [](i64& v, i64 by) { v += v == kNever ? 0 : by; };
+    for (i64* v :
+         {&m.ppu.origin, &m.ppu.done, &m.scheduled_origin, &m.ppu.sprite_zero_dot, &m.ppu.overflow_dot})
+        later(*v, dots);
+    Apu& a = m.apu;
+    for (i64* v : {&m.clock, &m.frame_end, &m.frame_begin, &m.nmi_sample, &a.sequence_start, &a.now,
+                   &a.reset_at, &a.dmc_next_bit, &a.dmc_fetch_at, &a.clocked_at, &a.irq_since, &a.irq_until})
+        later(*v, kCycles);
+    return m;
+}
+
+Machine with_a_sample(Machine m) {
+    for (const auto& [to, value] : {std::pair<u16, u8>{0x4010, 0x0F}, {0x4013, 0xFF}, {0x4015, 0x10}})
+        apu::write(m.apu, m.region, to, value, m.clock - 1);
+    return m;
+}
+
+/// Each field of the state on its own, at every edge: times as numbers, everything else byte by byte.
+void fuzz_fields(const Cartridge& cart, const Machine& good, Dice& random, Frame& frame, Counts& counts) {
+    static Machine m;
+    for (const Machine& from :
+         {good, with_a_sample(good), much_later(good), much_later(with_a_sample(good))}) {
+        std::vector<u8> blob = save_machine(from, cart);
+        load_machine(blob, m, cart);  // these are possible
+        Apu& a = m.apu;
+        for (i64* field :
+             {&m.clock, &m.frame_end, &m.frame_begin, &m.nmi_sample, &m.scheduled_origin, &m.ppu.origin,
+              &m.ppu.done, &m.ppu.sprite_zero_dot, &m.ppu.overflow_dot, &a.sequence_start, &a.now,
+              &a.reset_at, &a.dmc_next_bit, &a.dmc_fetch_at, &a.clocked_at, &a.irq_since, &a.irq_until})
+            for (const i64 value : {i64{0},
+                                    i64{1},
+                                    i64{-1},
+                                    i64{-341},
+                                    i64{-342},
+                                    i64{1} << 30,
+                                    i64{1} << 47,
+                                    i64{1} << 48,
+                                    (i64{1} << 50) - 1,
+                                    i64{1} << 50,
+                                    kNever - 1,
+                                    kNever,
+                                    kNever + 1,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    from.clock,
+                                    from.clock - 10'000,
+                                    from.clock + 10'000,
+                                    from.clock + (1 << 20),
+                                    from.clock - (1 << 20),
+                                    from.ppu.done,
+                                    from.ppu.origin}) {
+                m = from;
+                *field = value;
+                try_state(save_machine(m, cart), cart, random, frame, counts);
+            }
+        const std::size_t fields = std::min<std::size_t>(blob.size(), test::kSnapshotHeader + 300);
+        for (std::size_t at = test::kSnapshotHeader; at < fields; ++at)
+            for (const u8 value : {0x00, 0x01, 0x02, 0x07, 0x08, 0x10, 0x7F, 0x80, 0xFF}) {
+                std::vector<u8> changed = blob;
+                changed[at] = value;
+                reseal(changed);
+                try_state(changed, cart, random, frame, counts);
+            }
+    }
+}
+
 void fuzz_pool(Pool& pool, std::vector<u8>& good, Dice& random, const Results& to, Counts& counts) {
     i64 actions[2];
     for (int i = 0; i < 20; ++i) {
@@ -118,13 +198,13 @@ void fuzz_pool(Pool& pool, std::vector<u8>& good, Dice& random, const Results& t
         pool.step(actions, to);
         ++counts.steps;
     }
-    if (random() & 1) good = pool.slot(static_cast<int>(random() & 1)).save(1);
+    if (random() & 1) good = pool.snapshot(static_cast<int>(random() & 1), 1);
     std::vector<u8> blob = good;
     damage(blob, random);
     if (random() % 4) reseal(blob);
     ++counts.snapshots;
     try {
-        pool.slot(0).load(blob);
+        pool.restore(0, blob);
         ++counts.snapshots_run;
         for (i64& a : actions) a = 3;
         pool.step(actions, to);
@@ -169,11 +249,12 @@ int main() {
         to = {observations.data(), telemetry.data(), terminated,
               truncated,           ends.data(),      final_telemetry.data()};
         pool->reset(nullptr, nullptr, nullptr, to);
-        slot_state = pool->slot(0).save(4);
+        slot_state = pool->snapshot(0, 4);
         auto m = std::make_unique<Machine>();
         power_on(*m, *game, Region::Ntsc);
         run_some(*m, *game, random, *frame, 200);
         machine_state = save_machine(*m, *game);
+        fuzz_fields(*game, *m, random, *frame, counts);
     }
 
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);

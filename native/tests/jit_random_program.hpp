@@ -33,8 +33,7 @@ inline u8 one_of(Random& r, std::initializer_list<u8> list) {
 /// pointers, and operands at every kind of address and around every boundary.
 class ProgramWriter {
   public:
-    /// `delays`: with DEX|DEY / BNE loops, which jumps may enter in their middle.
-    ProgramWriter(Random& r, bool delays) : r_(r), delays_(delays), prg_(kPrgSize, 0xEA) {}
+    explicit ProgramWriter(Random& r) : r_(r), prg_(kPrgSize, 0xEA) {}
 
     std::vector<u8> write() {
         while (at_ < kPrgSize - 0x40) instruction();
@@ -93,7 +92,7 @@ class ProgramWriter {
     }
 
     void wait() {
-        switch (r_.below(delays_ ? 7 : 3)) {
+        switch (r_.below(7)) {
             case 0:
                 put_word(0xAD, 0x2002), put({0x29, one_of(r_, {0x40, 0x80, 0x20, 0xE0})});
                 put({one_of(r_, {0xD0, 0xF0}), 0xF9});
@@ -184,7 +183,6 @@ class ProgramWriter {
     }
 
     Random& r_;
-    bool delays_;
     std::vector<u8> prg_;
     std::vector<u16> starts_;
     std::size_t at_ = 0;
@@ -198,7 +196,7 @@ inline std::vector<u8> byte_soup(Random& r) {
     return prg;
 }
 
-inline std::vector<u8> structured_program(Random& r, bool delays) { return ProgramWriter(r, delays).write(); }
+inline std::vector<u8> structured_program(Random& r) { return ProgramWriter(r).write(); }
 
 /// Wraps 32 KB of program, with its vectors, and random patterns into a cartridge.
 inline std::shared_ptr<const Cartridge> cartridge_of(const std::vector<u8>& prg, Random& r) {

@@ -39,7 +39,7 @@ bool same_either_way(const Cartridge& cart, u64 seed) {
 
 std::shared_ptr<const Cartridge> fresh_cartridge(u64 seed) {
     Random r(seed);
-    return cartridge_of(test::structured_program(r, false), r);
+    return cartridge_of(test::structured_program(r), r);
 }
 
 int threads_on_cold_code() {

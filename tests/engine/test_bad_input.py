@@ -214,3 +214,13 @@ def test_calls_out_of_range_are_refused(call: object, words: str) -> None:
 def test_an_unknown_region_is_refused() -> None:
     with pytest.raises(warpzone.ConfigError, match="secam"):
         warpzone.Machine(GOOD, region="secam")
+
+
+@pytest.mark.parametrize("region", ["ntsc", "pal"])
+def test_a_program_that_leaves_the_sound_unit_alone_loads_its_own_state(region: str) -> None:
+    machine = warpzone.Machine(cartridge("reset: inc $10\n jmp reset"), region=region)
+    machine.step(0, frames=1500, render=False)
+    saved = machine.save()
+    machine.load(saved)
+    assert machine.save() == saved
+    machine.step(0, frames=10, render=False)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import warpzone
+from tests.engine.assembler import cartridge
 
 MOVIES = Path(__file__).resolve().parents[3] / "shared" / "movies"
 LEVEL_OVER = 0x0770
@@ -122,3 +123,23 @@ def test_frames_at_once_are_the_same_as_one_by_one() -> None:
         one.step(0x80)
     assert one.save() == many.save()
     assert np.array_equal(one.screen, many.screen)
+
+
+ENTERED_AT_THE_BRANCH = {
+    # X counts from 0 all the way round when the loop is entered behind its decrement.
+    "delay": "ldx #0\n lda #1\n jmp entry\nhead: dex\nentry: bne head\n inc $10\n jmp start",
+    # The branch is taken by what was loaded before; the first real read of the status ends the loop.
+    "poll": "bit $2002\n lda #$80\n jmp entry\nhead: lda $2002\nentry: bmi head\n inc $10\n jmp start",
+    "masked": "bit $2002\n lda #$80\n jmp entry\nhead: lda $2002\n and #$80\nentry: bne head\n inc $10\n jmp start",
+}
+
+
+@pytest.mark.parametrize("loop", ENTERED_AT_THE_BRANCH)
+def test_a_waiting_loop_entered_at_its_branch(loop: str) -> None:
+    rom = cartridge(f"reset:\nstart: {ENTERED_AT_THE_BRANCH[loop]}")
+    seen = []
+    for skip, translate in ((False, False), (True, False), (True, True)):
+        machine = warpzone.Machine(rom)
+        machine.step(0, frames=5, render=False, skip_idle_loops=skip, translate=translate)
+        seen.append((machine.cycles, machine.ram.tobytes()))
+    assert seen[0] == seen[1] == seen[2]

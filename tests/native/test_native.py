@@ -22,6 +22,11 @@ PROGRAMS = {
     "fuzz": [],
     "jit_equivalence": [ROM, "60", "2000"],
     "jit_sharing": [],
+    "jit_memory": [],
+    "journey": [],
+    "pool": [],
+    "sound": [],
+    "team": [],
 }
 
 
@@ -80,7 +85,9 @@ def test_play_gives_the_same_bytes_on_arm(programs: Path) -> None:
         )
     folder = ROOT / "build" / "native-tests-arm"
     build(
-        folder, ["digest"], "-DWARPZONE_PORTABLE=ON", "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+        folder, ["digest", "jit_equivalence"], "-DWARPZONE_PORTABLE=ON", "-DCMAKE_SYSTEM_NAME=Linux",
+        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
         f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_EXE_LINKER_FLAGS=-static",
     )  # fmt: skip
     assert run([emulator, str(folder / "digest"), "1"]) == run([str(programs / "digest"), "1"])
+    assert run([emulator, str(folder / "jit_equivalence"), str(rom_path()), "8", "300"])

@@ -1,7 +1,8 @@
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 FIELDS: list[str]
 PALETTE: list[tuple[int, int, int]]
@@ -42,40 +43,38 @@ class Machine:
     def cycles(self) -> int: ...
     @property
     def jammed(self) -> bool: ...
-    @property
-    def pc(self) -> int: ...
     def peek(self, addr: int) -> int: ...
     def save(self) -> bytes: ...
     def load(self, blob: bytes) -> None: ...
     def reset(self) -> None: ...
 
+class PoolSettings(TypedDict, total=False):
+    """The settings of a `Pool`; checked, with their defaults, in native/pool/config.*."""
+
+    environments: int
+    threads: int
+    frame_skip: int
+    frame_stack: int
+    height: int
+    width: int
+    top: int
+    channels: str
+    measured_palette: bool
+    sticky: float
+    noop_max: int
+    max_pool: bool
+    ground_stood: bool
+    stall_limit: int
+    step_limit: int
+    autoreset: int
+    pal: bool
+    lost_levels: bool
+    pin: bool
+    stages: list[tuple[int, int]]
+    actions: list[int]
+
 class Pool:
-    def __init__(
-        self,
-        rom: bytes,
-        *,
-        environments: int,
-        threads: int,
-        frame_skip: int,
-        frame_stack: int,
-        height: int,
-        width: int,
-        top: int,
-        channels: str,
-        measured_palette: bool,
-        sticky: float,
-        noop_max: int,
-        max_pool: bool,
-        ground_stood: bool,
-        stall_limit: int,
-        step_limit: int,
-        autoreset: int,
-        pal: bool,
-        lost_levels: bool,
-        pin: bool,
-        stages: list[tuple[int, int]],
-        actions: list[int],
-    ) -> None: ...
+    def __init__(self, rom: bytes, **settings: Unpack[PoolSettings]) -> None: ...
     def reset(
         self,
         mask: _Bool | None,

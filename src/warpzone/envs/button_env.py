@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS, Pool
-from warpzone.envs.config import HUD_ROWS, ViewConfig
+from warpzone.envs.config import ViewConfig
 from warpzone.envs.stages import parse_stage
 from warpzone.errors import ConfigError
 
@@ -35,16 +35,16 @@ class ButtonEnv:
     ) -> None:
         if region not in ("ntsc", "pal"):
             raise ConfigError(f"Unknown region {region!r}: choose 'ntsc' or 'pal'.")
-        # A snapshot holds one picture; the environment that begins from it fills its stack with that.
-        view = replace(view or ViewConfig(), frame_stack=1)
-        height, width = view.size
+        # A snapshot holds one frame; the environment that begins from it fills its stack with that.
+        view = replace(
+            view or ViewConfig(), frame_skip=1, frame_stack=1, sticky=0.0, noop_max=0, max_pool=False,
+            ground="reached", stall_limit=0, step_limit=0,
+        )  # fmt: skip
+        settings = view.pool_settings
+        settings["actions"] = _ALL_BUTTONS
         self._pool = Pool(
-            rom, environments=1, threads=1, frame_skip=1, frame_stack=1, height=height, width=width,
-            top=HUD_ROWS if view.crop_hud else 0, channels=view.channels,
-            measured_palette=view.palette == "measured", sticky=0.0, noop_max=0, max_pool=False,
-            ground_stood=False, stall_limit=0,
-            step_limit=0, autoreset=_AUTORESET_DISABLED, pal=region == "pal", lost_levels=lost_levels, pin=False,
-            stages=[parse_stage(stage, lost_levels=lost_levels)], actions=_ALL_BUTTONS,
+            rom, autoreset=_AUTORESET_DISABLED, pal=region == "pal", lost_levels=lost_levels, pin=False,
+            stages=[parse_stage(stage, lost_levels=lost_levels)], **settings,
         )  # fmt: skip
         pictures = np.empty((2, 1, *view.shape), np.uint8)
         self._telemetry = np.empty((len(FIELDS), 1), np.int32)

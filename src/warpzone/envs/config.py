@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from warpzone.envs.actions import action_names
+from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
 from warpzone.errors import ConfigError
+
+if TYPE_CHECKING:
+    from warpzone.engine._native import PoolSettings
 
 OBSERVATIONS = {"gray": "y", "grey": "y", "red": "r", "rgb": "rgb"}
 """Observation kinds, and the channels the engine makes for them."""
@@ -87,6 +90,18 @@ class ViewConfig:
     @property
     def num_actions(self) -> int:
         return len(action_names(self.action_type))
+
+    @property
+    def pool_settings(self) -> PoolSettings:
+        """The view as the engine has it."""
+        return {
+            "frame_skip": self.frame_skip, "frame_stack": self.frame_stack, "height": self.size[0],
+            "width": self.size[1], "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
+            "measured_palette": self.palette == "measured", "sticky": float(self.sticky),
+            "noop_max": self.noop_max, "max_pool": self.max_pool, "ground_stood": self.ground == "stood",
+            "stall_limit": self.stall_limit, "step_limit": self.step_limit,
+            "actions": action_buttons(self.action_type),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

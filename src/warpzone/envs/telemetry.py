@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ram = NDArray[np.uint8]
-ROOMS = 16
+ROOMS = 64
 _BOWSER, _FLAGPOLE = 0x2D, 0x31
 _PLAYING = 8
 _PAGE = 256
@@ -133,6 +133,7 @@ class Journey:
 
     def __init__(self) -> None:
         self.furthest: dict[Sequence[int], int] = {}
+        self.rooms = 0
         self.progress = 0
         self.x_max = 0
         self.since_progress = 0
@@ -145,8 +146,9 @@ class Journey:
             return
         if here not in self.furthest:
             if len(self.furthest) == ROOMS:
-                return
+                del self.furthest[next(iter(self.furthest))]
             self.furthest[here] = x
+            self.rooms += 1
             self.since_progress = 0
         elif x > self.furthest[here]:
             self.progress += x - self.furthest[here]

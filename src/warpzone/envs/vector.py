@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from warpzone.engine import FIELDS, Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
-from warpzone.envs.actions import action_buttons, action_names
-from warpzone.envs.config import HUD_ROWS, MAX_ENVS, ViewConfig, as_size, thread_count
+from warpzone.envs.actions import action_names
+from warpzone.envs.config import MAX_ENVS, ViewConfig, as_size, thread_count
 from warpzone.envs.pool_envs import Empty, PoolEnvs, StepMemory
 from warpzone.envs.replays import as_snapshot
 from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
@@ -122,15 +122,10 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
 
         began = time.perf_counter()
         pool = Pool(
-            image, environments=num_envs, threads=self.threads, frame_skip=frame_skip, frame_stack=frame_stack,
-            height=self.view.size[0], width=self.view.size[1], top=HUD_ROWS if crop_hud else 0,
-            channels=self.view.channels, measured_palette=palette == "measured", sticky=float(sticky),
-            noop_max=noop_max, max_pool=max_pool,
-            ground_stood=ground == "stood",
-            stall_limit=stall_limit, step_limit=step_limit, autoreset=_AUTORESET[self.autoreset_mode],
+            image, environments=num_envs, threads=self.threads, autoreset=_AUTORESET[self.autoreset_mode],
             pal=region == "pal", lost_levels=self.lost_levels, pin=pin_threads,
             stages=[parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],
-            actions=action_buttons(action_type),
+            **self.view.pool_settings,
         )  # fmt: skip
         self.construction_s = time.perf_counter() - began
         if verbose:

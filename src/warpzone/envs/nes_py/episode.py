@@ -178,7 +178,7 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
             "steps": self._steps,
             "frames": self.emulator.frames,
             "stage_index": self._stage_index,
-            "rooms_seen": len(journey.furthest),
+            "rooms_seen": journey.rooms,
             "wrong_turns": journey.wrong_turns,
         }
         row = np.array([fields.get(name, 0) for name in FIELDS], np.int32)

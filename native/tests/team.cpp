@@ -1,0 +1,193 @@
+// The thread pool: every item once, errors, late and slow threads, threads that can't be started, forks.
+#include "threads/team.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <set>
+
+#include "tests/expect.hpp"
+
+namespace {
+
+using wz::Team;
+using wz::ThreadError;
+using wz::WorkError;
+using namespace std::chrono_literals;
+
+constexpr Team::Options kOften = {
+    .pin = true, .look = Team::Time(0), .look_if_often = Team::Time(300), .look_for_end = Team::Time(75)};
+
+void every_item_is_done_once() {
+    for (int threads : {1, 2, 3, 8})
+        for (int count : {0, 1, 2, 7, 100}) {
+            Team team(threads, kOften);
+            for (int round = 0; round < 40; ++round) {
+                std::vector<std::atomic<int>> done(static_cast<std::size_t>(count) + 1);
+                std::atomic<int> odd_worker = 0;
+                const bool started = round % 3 == 2;
+                auto task = [&](int item, int worker) {
+                    ++done[static_cast<std::size_t>(item)];
+                    if (worker < 0 || worker > threads || (started && worker == 0)) ++odd_worker;
+                };
+                WorkError error;
+                if (started) {
+                    team.start(count, task);
+                    error = team.finish();
+                } else {
+                    error = team.run(count, task);
+                }
+                EXPECT(error.index == -1);
+                EXPECT(odd_worker == 0);
+                for (int i = 0; i < count; ++i) EXPECT(done[static_cast<std::size_t>(i)] == 1);
+            }
+        }
+}
+
+void the_first_error_is_told() {
+    Team team(3, kOften);
+    for (int round = 0; round < 50; ++round) {
+        auto task = [](int item, int) {
+            if (item % 10 == 7) throw std::runtime_error("item " + std::to_string(item));
+        };
+        const WorkError error = team.run(60, task);
+        EXPECT(error.index == 7 && error.message == "item 7");
+    }
+}
+
+/// While one thread is at a long item the others do all the rest, its share too.
+void a_slow_thread_holds_nobody_up() {
+    Team team(2, kOften);
+    for (bool started : {false, true}) {
+        std::atomic<int> others = 0;
+        std::atomic<bool> in_time = false;
+        auto task = [&](int item, int) {
+            if (item != 0) {
+                ++others;
+                return;
+            }
+            for (int i = 0; i < 2000 && others < 9; ++i) std::this_thread::sleep_for(1ms);
+            in_time = others == 9;
+        };
+        if (started)
+            team.start(10, task), team.finish();
+        else
+            team.run(10, task);
+        EXPECT(in_time);
+    }
+}
+
+int threads_of_this_process() {
+    int count = 0;
+    if (FILE* f = std::fopen("/proc/self/status", "r")) {
+        char line[256];
+        while (std::fgets(line, sizeof line, f)) std::sscanf(line, "Threads: %d", &count);
+        std::fclose(f);
+    }
+    return count;
+}
+
+/// One that would only stand in for the caller is not there before it is wanted, and rests while the caller
+/// works.
+void no_thread_without_a_share() {
+    const int before = threads_of_this_process();
+    Team team(3, kOften);
+    std::mutex lock;
+    std::set<int> seen;
+    auto task = [&](int, int worker) {
+        std::lock_guard hold(lock);
+        seen.insert(worker);
+        std::this_thread::sleep_for(100us);
+    };
+    EXPECT(threads_of_this_process() == before);
+    team.run(30, task);
+    EXPECT(threads_of_this_process() == before + 2);
+    EXPECT(!seen.contains(3));
+    team.start(30, task);
+    team.finish();
+    EXPECT(threads_of_this_process() == before + 3);
+    std::this_thread::sleep_for(20ms);
+    seen.clear();
+    for (int i = 0; i < 20; ++i) team.run(30, task);
+    EXPECT(!seen.contains(3));
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void refused_threads_are_told_each_time() {}  // sanitizers need the address space themselves
+#else
+long pages_in_use() {
+    long pages = 0;
+    if (FILE* f = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(f, "%ld", &pages) != 1) pages = 0;
+        std::fclose(f);
+    }
+    return pages;
+}
+
+void refused_threads_are_told_each_time() {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        rlimit old{};
+        getrlimit(RLIMIT_AS, &old);
+        rlimit tight = old;
+        // Room for two stacks of threads, not for sixteen.
+        tight.rlim_cur = static_cast<rlim_t>(pages_in_use() * sysconf(_SC_PAGESIZE)) + (20u << 20);
+        int sum = 0;
+        auto task = [&](int, int) {};
+        Team team(16, kOften);
+        setrlimit(RLIMIT_AS, &tight);
+        for (int i = 0; i < 3; ++i) {
+            try {
+                i == 1 ? team.start(64, task) : void(team.run(64, task));
+            } catch (const ThreadError&) {
+                ++sum;
+            }
+        }
+        setrlimit(RLIMIT_AS, &old);
+        _exit(sum == 3 && team.run(64, task).index == -1 ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
+
+#if !defined(__SANITIZE_THREAD__)  // it does not follow threads made in a child of a process with threads
+void a_forked_child_has_its_own_threads() {
+    Team team(3, kOften);
+    std::atomic<int> sum = 0;
+    auto task = [&](int item, int) { sum += item; };
+    team.run(50, task);
+    for (bool uses : {true, false}) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            {
+                Team* mine = &team;
+                sum = 0;
+                if (uses) mine->start(50, task), mine->finish(), mine->run(50, task);
+                mine->~Team();
+            }
+            _exit(uses ? sum != 2 * 1225 : 0);
+        }
+        int status = 0;
+        EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+#else
+void a_forked_child_has_its_own_threads() {}
+#endif
+
+}  // namespace
+
+int main() {
+    refused_threads_are_told_each_time();
+    every_item_is_done_once();
+    the_first_error_is_told();
+    a_slow_thread_holds_nobody_up();
+    no_thread_without_a_share();
+    a_forked_child_has_its_own_threads();
+    return wz::test::result("team");
+}

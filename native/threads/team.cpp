@@ -1,0 +1,198 @@
+#include "threads/team.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <system_error>
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace wz {
+namespace {
+
+/// Cores this process may use, beginning behind the one that the caller is on, so that threads pinned in this
+/// order reach the caller's core last.
+std::vector<int> cores_after_callers() {
+    std::vector<int> cores;
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+    std::vector<int> allowed;
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &set)) allowed.push_back(i);
+    const int here = sched_getcpu();
+    std::size_t at = 0;
+    while (at < allowed.size() && allowed[at] != here) ++at;
+    for (std::size_t i = 1; i <= allowed.size(); ++i) cores.push_back(allowed[(at + i) % allowed.size()]);
+#endif
+    return cores;
+}
+
+void pin_this_thread(int core) {
+#ifdef __linux__
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // a hint: refusal costs speed only
+#else
+    (void)core;
+#endif
+}
+
+using Clock = std::chrono::steady_clock;
+
+inline void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// Looks at `value` until it is no longer `old` or the time is up. Returns whether it changed.
+template <class T>
+bool look(const std::atomic<T>& value, T old, Clock::duration time) {
+    if (time <= Clock::duration::zero()) return value.load(std::memory_order_acquire) != old;
+    const auto until = Clock::now() + time;
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (value.load(std::memory_order_acquire) != old) return true;
+            pause();
+        }
+    } while (Clock::now() < until);
+    return false;
+}
+
+}  // namespace
+
+Team::Team(int threads, Options options)
+    : threads_(std::max(threads, 1)),
+      options_(options),
+      shares_(std::make_unique<Share[]>(static_cast<std::size_t>(threads_))),
+      cores_(options.pin ? cores_after_callers() : std::vector<int>()) {}
+
+Team::~Team() {
+    if (pid_ != getpid()) {
+        // In a forked child the threads do not exist; forget them instead of joining.
+        new (&team_) std::vector<std::thread>();
+        return;
+    }
+    stop_ = true;
+    for (auto& jobs : jobs_) {
+        jobs.fetch_add(1);
+        jobs.notify_all();
+    }
+    for (auto& t : team_) t.join();
+}
+
+bool Team::forked() const { return pid_ != 0 && pid_ != getpid(); }
+
+void Team::require_threads(int count) {
+    if (const int me = getpid(); pid_ != me) {
+        // The parent's threads, and a lock that one of them may have held.
+        new (&team_) std::vector<std::thread>();
+        new (&error_lock_) std::mutex();
+        pid_ = me;
+    }
+    while (static_cast<int>(team_.size()) < count) {
+        const int which = static_cast<int>(team_.size()) + 1;
+        try {
+            team_.emplace_back([this, which] { loop(which); });
+        } catch (const std::system_error& e) {
+            throw ThreadError("The system refuses to start thread " + std::to_string(which) + " of " +
+                              std::to_string(count) + " (" + e.code().message() +
+                              "): use fewer threads or raise the limit on processes or memory.");
+        }
+    }
+}
+
+void Team::loop(int which) {
+    // Sharing a core with others is worse than moving about. So pin only when a core is left for the caller,
+    // who is not pinned, and when the team has most of them: a smaller one leaves room for other runs, which
+    // would pin to the same cores.
+    const int cores = static_cast<int>(cores_.size());
+    if (options_.pin && threads_ < cores && 2 * threads_ > cores)
+        pin_this_thread(cores_[static_cast<std::size_t>(which - 1) % cores_.size()]);
+    // The last thread rests while the caller works.
+    std::atomic<unsigned>& jobs = jobs_[which == threads_];
+    for (;;) {
+        const unsigned seen = jobs.load(std::memory_order_acquire);
+        if (stop_) return;
+        work(which);
+        const Time time = often_.load(std::memory_order_relaxed) ? options_.look_if_often : options_.look;
+        if (!look(jobs, seen, time)) jobs.wait(seen, std::memory_order_acquire);
+    }
+}
+
+void Team::work(int which) {
+    // First its own share, whose memory this core touched in the last job too; then what others have not
+    // begun.
+    for (int k = 0; k < threads_; ++k) {
+        Share& share = shares_[static_cast<std::size_t>((which + k) % threads_)];
+        int left = share.left.load(std::memory_order_acquire);
+        while (left > 0) {
+            if (!share.left.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
+                                                  std::memory_order_acquire))
+                continue;
+            do_item(share.end - left, which);
+            left = share.left.load(std::memory_order_acquire);
+        }
+    }
+}
+
+void Team::do_item(int item, int which) {
+    try {
+        call_(task_, item, which);
+    } catch (const std::exception& e) {
+        std::lock_guard hold(error_lock_);
+        if (error_.index < 0 || item < error_.index) error_ = {item, e.what()};
+    }
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+}
+
+void Team::begin(int count, Call call, void* task, int helpers) {
+    if (count < 2 && helpers < threads_) helpers = 0;
+    if (helpers > 0) require_threads(helpers);
+    error_ = {};
+    often_ = Clock::now() - finished_ < options_.look_if_often;
+    call_ = call;
+    task_ = task;
+    unfinished_.store(count, std::memory_order_relaxed);
+    for (int k = 0; k < threads_; ++k) {
+        Share& share = shares_[static_cast<std::size_t>(k)];
+        const int from = static_cast<int>(std::int64_t{count} * k / threads_);
+        share.end = static_cast<int>(std::int64_t{count} * (k + 1) / threads_);
+        share.left.store(share.end - from, std::memory_order_release);
+    }
+    if (helpers == 0) return;
+    for (int i = 0; i < (helpers == threads_ ? 2 : 1); ++i) {
+        jobs_[i].fetch_add(1, std::memory_order_release);
+        jobs_[i].notify_all();
+    }
+}
+
+WorkError Team::finish() {
+    int left = unfinished_.load(std::memory_order_acquire);
+    if (left <= threads_) {
+        // The others are at their last items.
+        const auto until = Clock::now() + options_.look_for_end;
+        for (int i = 0; left != 0 && (i < 1000 || Clock::now() < until); ++i) {
+            pause();
+            if (i >= 1000) std::this_thread::yield();  // they may need this very core
+            left = unfinished_.load(std::memory_order_acquire);
+        }
+    }
+    while (left != 0) {
+        unfinished_.wait(left, std::memory_order_acquire);
+        left = unfinished_.load(std::memory_order_acquire);
+    }
+    finished_ = Clock::now();
+    return error_;
+}
+
+}  // namespace wz
