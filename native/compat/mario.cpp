@@ -182,7 +182,7 @@ Players::Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std:
     : targets_(std::move(starts)),
       start_of_(static_cast<std::size_t>(environments)),
       to_(to),
-      team_(threads, false) {
+      team_(threads, {}) {
     const std::size_t size = Screen{nullptr, true}.size();
     origin_screens_.resize(size * targets_.size());
     for (std::size_t i = 0; i < targets_.size(); ++i)

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "compat/console.hpp"
-#include "pool/team.hpp"
+#include "threads/team.hpp"
 
 /// The rules of gym-super-mario-bros 7 on that console: how an episode begins, what a step gives, which
 /// scenes are skipped.

@@ -6,13 +6,6 @@ namespace wz {
 
 namespace {
 
-/// A caller that only computes rewards comes back within the time to look; one that runs a network does not,
-/// and needs the core.
-constexpr Team::Options team_options(bool pin) {
-    return {
-        .pin = pin, .look = Team::Time(0), .look_if_often = Team::Time(300), .look_for_end = Team::Time(75)};
-}
-
 PoolConfig checked(PoolConfig config) {
     check(config);
     return config;
@@ -45,7 +38,7 @@ Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
       resizer_(config_.height, config_.width, config_.top, config_.palette),
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
-      team_(config_.threads, team_options(config_.pin)) {
+      team_(config_.threads, {.pin = config_.pin}) {
     for (const auto& stage : config_.stages)
         starts_.push_back(smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels));
     set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
@@ -195,7 +188,7 @@ void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapsh
     if (mask && !begun_)
         throw PoolError("The first reset must be of every environment: leave out reset_mask.");
     to_ = to;
-    auto item = [&](int i, int) {
+    const auto item = [&](int i) {
         const auto at = static_cast<std::size_t>(i);
         if (!mask || mask[i]) {
             if (seeds) slots_[at]->seed(seeds[at]);

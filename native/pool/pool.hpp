@@ -78,7 +78,7 @@ class Pool {
     std::atomic<bool> busy_{false}, pending_{false};
     struct StepItem {
         Pool* pool;
-        void operator()(int index, int) { pool->step_one(index); }
+        void operator()(int index) { pool->step_one(index); }
     } step_item_{this};
     Team team_;
 };

@@ -17,8 +17,7 @@ using wz::ThreadError;
 using wz::WorkError;
 using namespace std::chrono_literals;
 
-constexpr Team::Options kOften = {
-    .pin = true, .look = Team::Time(0), .look_if_often = Team::Time(300), .look_for_end = Team::Time(75)};
+constexpr Team::Options kOften = {.pin = true};
 
 void every_item_is_done_once() {
     for (int threads : {1, 2, 3, 8})

@@ -155,7 +155,7 @@ void Team::do_item(int item, int which) {
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
 }
 
-void Team::begin(int count, Call call, void* task, int helpers) {
+void Team::begin(int count, Call call, const void* task, int helpers) {
     if (count < 2 && helpers < threads_) helpers = 0;
     if (helpers > 0) require_threads(helpers);
     error_ = {};

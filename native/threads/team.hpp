@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace wz {
@@ -29,13 +30,15 @@ class Team {
   public:
     using Time = std::chrono::microseconds;
     /// To wake a sleeping thread takes up to 100 us, so threads look for work for a while before they sleep.
+    /// A caller that only computes rewards comes back within that time; one that runs a network does not, and
+    /// needs the core.
     struct Options {
         /// Keep each thread on a core of its own, away from the core of the thread that makes the team. Only
         /// if the team has most of the cores and leaves one for its caller.
         bool pin = false;
-        Time look{0};           ///< after every job
-        Time look_if_often{0};  ///< after a job that began no later than this behind the one before
-        Time look_for_end{0};   ///< the caller, once all items are taken
+        Time look{0};             ///< after every job
+        Time look_if_often{300};  ///< after a job that began no later than this behind the one before
+        Time look_for_end{75};    ///< the caller, once all items are taken
     };
 
     Team(int threads, Options options);
@@ -45,9 +48,9 @@ class Team {
 
     int threads() const { return threads_; }
 
-    /// Calls task(item, worker) for every item in [0, count) on the caller and threads() - 1 others. Returns
-    /// when all are done: the error with the lowest index, or one with index -1. `worker` tells them apart:
-    /// 0 is the caller. Throws ThreadError before any item is begun.
+    /// Calls task(item, worker), or task(item), for every item in [0, count) on the caller and threads() - 1
+    /// others. Returns when all are done: the error with the lowest index, or one with index -1. `worker`
+    /// tells them apart: 0 is the caller. Throws ThreadError before any item is begun.
     template <class Task>
     WorkError run(int count, Task& task) {
         begin(count, task, threads_ - 1);
@@ -67,14 +70,19 @@ class Team {
     bool forked() const;
 
   private:
+    using Call = void (*)(const void* task, int item, int worker);
     template <class Task>
     void begin(int count, Task& task, int helpers) {
-        begin(
-            count, [](void* t, int item, int worker) { (*static_cast<Task*>(t))(item, worker); }, &task,
-            helpers);
+        const Call call = [](const void* t, int item, int worker) {
+            Task& does = *static_cast<Task*>(const_cast<void*>(t));
+            if constexpr (std::is_invocable_v<Task&, int, int>)
+                does(item, worker);
+            else
+                does(item);
+        };
+        begin(count, call, &task, helpers);
     }
-    using Call = void (*)(void* task, int item, int worker);
-    void begin(int count, Call call, void* task, int helpers);
+    void begin(int count, Call call, const void* task, int helpers);
     void require_threads(int count);
     void loop(int which);
     void work(int which);
@@ -96,7 +104,7 @@ class Team {
     std::vector<std::thread> team_;
 
     Call call_ = nullptr;
-    void* task_ = nullptr;
+    const void* task_ = nullptr;
     /// Counts jobs: [0] those that everyone works on, [1] those in which a thread stands in for the caller.
     alignas(64) std::atomic<unsigned> jobs_[2] = {};
     std::atomic<bool> stop_{false};
