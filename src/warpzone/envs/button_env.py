@@ -41,11 +41,12 @@ class ButtonEnv:
             ground="reached", stall_limit=0, step_limit=0,
         )  # fmt: skip
         settings = view.pool_settings
-        settings["actions"] = _ALL_BUTTONS
-        self._pool = Pool(
-            rom, autoreset=_AUTORESET_DISABLED, pal=region == "pal", lost_levels=lost_levels, pin=False,
-            stages=[parse_stage(stage, lost_levels=lost_levels)], **settings,
-        )  # fmt: skip
+        settings.update({
+            "actions": _ALL_BUTTONS, "autoreset": _AUTORESET_DISABLED, "pal": region == "pal",
+            "lost_levels": lost_levels, "pin": False,
+            "stages": [parse_stage(stage, lost_levels=lost_levels)],
+        })  # fmt: skip
+        self._pool = Pool(rom, **settings)
         pictures = np.empty((2, 1, *view.shape), np.uint8)
         self._telemetry = np.empty((len(FIELDS), 1), np.int32)
         self._terminated, self._truncated = np.empty(1, np.bool_), np.empty(1, np.bool_)

@@ -121,12 +121,13 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=ground == "stood")
 
         began = time.perf_counter()
-        pool = Pool(
-            image, environments=num_envs, threads=self.threads, autoreset=_AUTORESET[self.autoreset_mode],
-            pal=region == "pal", lost_levels=self.lost_levels, pin=pin_threads,
-            stages=[parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],
-            **self.view.pool_settings,
-        )  # fmt: skip
+        settings = self.view.pool_settings
+        settings.update({
+            "environments": num_envs, "threads": self.threads, "autoreset": _AUTORESET[self.autoreset_mode],
+            "pal": region == "pal", "lost_levels": self.lost_levels, "pin": pin_threads,
+            "stages": [parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],
+        })  # fmt: skip
+        pool = Pool(image, **settings)
         self.construction_s = time.perf_counter() - began
         if verbose:
             each = self.construction_s / num_envs
