@@ -28,7 +28,7 @@ from typing import Any
 import tyro
 
 from warpzone.cli.train import settings
-from warpzone.run import loop
+from warpzone.run import loop, session
 from warpzone.run.folder import RunFolder
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.watch.heartbeat import Heartbeat
@@ -197,8 +197,8 @@ def added(windows: list[Window], seconds: Callable[[Window], float]) -> list[flo
 
 
 def main(config: Config) -> int:
-    loop.RunFolder = SwitchedFolder  # type: ignore[misc]
-    loop.EnvironmentMeter = SwitchedMeter  # type: ignore[misc]
+    session.RunFolder = SwitchedFolder  # type: ignore[misc]
+    session.EnvironmentMeter = SwitchedMeter  # type: ignore[misc]
     display = Windows(config.records)
     with tempfile.TemporaryDirectory() as folder:
         chosen = settings(["--preset", "cpu", "--device", "cpu", "--runs-dir", folder], {})
