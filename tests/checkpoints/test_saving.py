@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from warpzone.checkpoints.keeping import CheckpointKeeper, CheckpointPolicy
 from warpzone.checkpoints.saving import (
-    CheckpointKeeper,
-    CheckpointPolicy,
     is_sound,
     load_checkpoint,
     numbered_checkpoints,

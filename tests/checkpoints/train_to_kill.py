@@ -11,7 +11,7 @@ import sys
 from functools import partial
 
 from tests.checkpoints.faulty_files import Crash, FaultyFiles
-from warpzone.checkpoints.saving import CheckpointKeeper
+from warpzone.checkpoints.keeping import CheckpointKeeper
 from warpzone.cli.main import main
 from warpzone.run import folder
 

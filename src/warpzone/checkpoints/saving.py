@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from warpzone.checkpoints.sidecar import (
     software_versions,
 )
 from warpzone.checkpoints.uninterrupted import uninterrupted
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import CheckpointError
 from warpzone.watch.durable import FILES, Files, pending_file, remove_abandoned, write_durably
 
 _STEP_NAME = re.compile(r"^step_(\d+)$")
@@ -50,25 +49,6 @@ class Checkpoint:
         if not isinstance(self.state, dict) or "learner" not in self.state:
             raise CheckpointError(f"{self.path} holds no learner: it is not from `warpzone train`.")
         return self.state
-
-
-@dataclass(frozen=True)
-class CheckpointPolicy:
-    """When to save and how much to keep."""
-
-    latest_every_updates: int = 50
-    """Save `latest` every N updates (0 = never)."""
-    latest_every_s: float = 300.0
-    """Save `latest` every N seconds (0 = never)."""
-    step_every_updates: int = 1000
-    """Save a numbered checkpoint every N updates (0 = never)."""
-    keep: int = 5
-    """Numbered checkpoints to keep (0 = all)."""
-
-    def __post_init__(self) -> None:
-        for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
 
 
 def save_checkpoint(
@@ -186,75 +166,6 @@ def prune(folder: Path, keep: int, *, spare: Path | None = None, dry_run: bool =
         with suppress(FileNotFoundError):
             path.with_suffix(".json").unlink()
     return doomed
-
-
-class CheckpointKeeper:
-    """Saves `latest`, `step_*` and `best` of one run when they are due."""
-
-    def __init__(
-        self,
-        folder: Path,
-        policy: CheckpointPolicy,
-        *,
-        files: Files = FILES,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.folder = folder
-        self.policy = policy
-        self._files = files
-        self._clock = clock
-        self._last_saved_s = clock()
-        self._save_index = 0
-        self._best: dict[str, float] = {}
-        for path in folder.glob("*.pt"):
-            with suppress(CheckpointError):
-                meta = read_meta(path, verify=False)
-                self._save_index = max(self._save_index, meta.save_index)
-                if path.stem == "best":
-                    self._best = read_meta(path).clear_rate
-
-    def due(self, global_update: int) -> bool:
-        return self._step_due(global_update) or self._latest_due(global_update)
-
-    def save_due(self, state: Callable[[], Tree], meta: CheckpointMeta) -> list[Path]:
-        """Save what the policy asks for after this update. `state` is called only if something is."""
-        step, latest = self._step_due(meta.global_update), self._latest_due(meta.global_update)
-        if not (step or latest):
-            return []
-        return self._save(state(), meta, [step_name(meta.global_step)] * step + ["latest"])
-
-    def save_latest(self, state: Tree, meta: CheckpointMeta) -> list[Path]:
-        """Save `latest` now: at the end, on a stop or on an error."""
-        return self._save(state, meta, ["latest"])
-
-    def _save(self, state: Tree, meta: CheckpointMeta, names: list[str]) -> list[Path]:
-        self._save_index += 1
-        # Also counts if it fails: a full disk is not tried again at every update.
-        self._last_saved_s = self._clock()
-        meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
-        # Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
-        best = sum(self._best.get(stage, 0.0) for stage in meta.clear_rate)
-        is_best = sum(meta.clear_rate.values()) >= max(best, 1e-9)
-        saved = [
-            save_checkpoint(self.folder, name, state, meta, files=self._files)
-            for name in names + ["best"] * is_best
-        ]
-        if is_best:
-            self._best = dict(meta.clear_rate)
-        for path in saved:
-            if step_number(path) is not None:
-                prune(self.folder, self.policy.keep, spare=path)
-        self._last_saved_s = self._clock()
-        return saved
-
-    def _step_due(self, update: int) -> bool:
-        every = self.policy.step_every_updates
-        return every > 0 and update > 0 and update % every == 0
-
-    def _latest_due(self, update: int) -> bool:
-        every, every_s = self.policy.latest_every_updates, self.policy.latest_every_s
-        by_updates = every > 0 and update > 0 and update % every == 0
-        return by_updates or (every_s > 0 and self._clock() - self._last_saved_s >= every_s)
 
 
 def _age(path: Path) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 
 from warpzone import custom_code
-from warpzone.checkpoints.saving import CheckpointPolicy
+from warpzone.checkpoints.keeping import CheckpointPolicy
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig, ViewConfig

@@ -10,7 +10,7 @@ from typing import Any
 
 from warpzone.agents.agent import from_json
 from warpzone.checkpoints.finding import ResumeSource
-from warpzone.checkpoints.saving import CheckpointKeeper
+from warpzone.checkpoints.keeping import CheckpointKeeper
 from warpzone.errors import ConfigError
 from warpzone.run.config import ScriptConfig, TrainConfig
 from warpzone.run.custom_parts import keep_code
