@@ -1,0 +1,71 @@
+"""What becomes of trainings that fail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpzone.master.phases import _after_failure, start_turn
+from warpzone.master.plan import MasterConfig, make_plan
+from warpzone.master.state import open_state
+from warpzone.master.work import Stopped, Work
+
+
+def work_in(folder: Path, **settings: object) -> tuple[Work, list[str]]:
+    config = MasterConfig(stages="1-1,1-2,1-3", minutes=10, preset="cpu", out=folder, **settings)  # type: ignore[arg-type]
+    plan, said = make_plan(config, cores=6), []  # type: ignore[var-annotated]
+    state = open_state(config, plan, "abc")
+    return Work(config, plan, state, lambda: False, lambda state: None, said.append), said
+
+
+def test_a_training_that_fails_is_marked_with_its_last_sentence(tmp_path: Path) -> None:
+    work, said = work_in(tmp_path, train_flags="--num-envs 0")
+    work.enter("specialists")
+    start_turn(work, "1-2")
+    assert work.state.rounds == [pytest.approx(0.55 * 600, rel=0.01)]
+    while not (ended := work.crew.ended()):
+        work.beat()
+    work.settle(ended[0])
+    failed = work.state.specialists["1-2"]
+    assert failed.status == "failed"
+    assert "num_envs must be at least 1, not 0." in failed.error
+    assert said[-1].startswith("[master] specialist-1-2 failed (exit code 2): ")
+    assert work.state.commands[0]["exit_code"] == 2
+    assert work.state.phases["specialists"].spent_s > 0
+    assert failed.spent_s > 0
+
+
+def test_out_of_memory_one_fewer_trains_at_once_and_it_is_tried_again(tmp_path: Path) -> None:
+    work, said = work_in(tmp_path)
+    one = work.state.specialists["1-1"]
+    assert work.state.parallel == 3
+    for left, why in ((2, (2, "The configuration does not fit into memory: lower ...")), (1, (-9, ""))):
+        one.status, one.error = "failed", "memory"
+        _after_failure(work, "specialist-1-1", *why)
+        assert (work.state.parallel, one.status, one.error) == (left, "waiting", "")
+    assert len(said) == 2
+    one.status = "failed"
+    _after_failure(work, "specialist-1-1", 2, "CUDA error: out of memory")
+    assert one.status == "failed"
+    work.state.parallel = 3
+    _after_failure(work, "specialist-1-1", 1, "ValueError: something else")
+    assert (work.state.parallel, one.status) == (3, "failed")
+
+
+def test_an_interrupted_turn_is_resumed_with_what_is_left_of_it(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path)
+    work.enter("specialists")
+    stops = iter([False, True])
+    work._should_stop = lambda: next(stops)
+    start_turn(work, "1-3")
+    whole = work.state.specialists["1-3"].turn_left_s
+    work.beat()
+    with pytest.raises(Stopped):
+        work.beat()
+    work.stop()
+    one = open_state(work.config, work.plan, "abc").specialists["1-3"]
+    assert one.status == "waiting"
+    assert one.turns == 1
+    assert one.turn_left_s == pytest.approx(whole - one.spent_s)
+    assert one.spent_s > 0

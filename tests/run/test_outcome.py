@@ -1,0 +1,56 @@
+"""What a run leaves for the program that started it, and half of its environments with noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpzone.agents.evaluation import StageResult
+from warpzone.errors import ConfigError
+from warpzone.run.build import build_envs
+from warpzone.run.loop import Outcome
+from warpzone.run.progress import Progress
+
+from .small_runs import small_config, small_run
+
+
+def test_a_run_says_in_a_file_why_it_ended(tmp_path: Path) -> None:
+    small_run(tmp_path, "--total-updates", "2")
+    left = json.loads((tmp_path / "mario" / "outcome.json").read_text())
+    assert left["elapsed_s"] > 0
+    assert {name: left[name] for name in ("reason", "exit_code", "update", "global_step", "confirmed")} == {
+        "reason": "all updates are done", "exit_code": 0, "update": 2, "global_step": 256, "confirmed": {},
+    }  # fmt: skip
+
+
+def test_what_was_confirmed_is_in_the_file(tmp_path: Path) -> None:
+    result = StageResult("1-1", 100, 95, 1.0, 3000.0, 3161, 250.0, 260.0, {"death": 5, "flag": 95})
+    outcome = Outcome(tmp_path, Progress(update=3), "the clear rate was reached", 0, {"1-1": result})
+    confirmed = json.loads(json.dumps(outcome.as_dict()))["confirmed"]["1-1"]
+    assert confirmed["clear_rate"] == 0.95
+    assert confirmed["low"] < 0.95 < confirmed["high"]
+
+
+def test_only_the_second_half_of_the_environments_has_sticky_buttons(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "--double-buffer", "--noisy-sticky", "0.25", "--sticky", "0.1")
+    halves = build_envs(config, torch.device("cpu"), lambda line: None)
+    try:
+        assert [half.view.sticky for half in halves] == [0.1, 0.25]
+    finally:
+        for half in halves:
+            half.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--noisy-sticky", "0.2"), "add --double-buffer"),
+        (("--noisy-sticky", "2"), "probability from 0 to 1"),
+    ],
+)
+def test_noise_that_can_not_be_is_refused(flags: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=said):
+        small_config(tmp_path, *flags)
