@@ -78,6 +78,8 @@ void two_threads(std::shared_ptr<const Cartridge> game) {
     int played = 0;
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (int i = 0; (played < 60 || done < 3) && std::chrono::steady_clock::now() < patience; ++i) {
+        // Episodes that begin read what the other thread adds to.
+        if (i % 3 == 2) refused([&] { pool.reset(nullptr, nullptr, nullptr, buffers.results()); });
         if (i % 2) {
             played += !refused([&] { pool.step(actions, buffers.results()); });
         } else if (!refused([&] { pool.send(actions, buffers.results()); })) {
