@@ -183,6 +183,7 @@ def _train_to_the_end(work: Work, run: str, words: list[str]) -> None:
         while not (ended := work.crew.ended()):
             work.beat()
         work.settle(ended[0])
+    work.read_progress(run)
     if learner.error:
         raise Failed(f"{run} failed: {learner.error}")
 

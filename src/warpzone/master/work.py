@@ -48,6 +48,7 @@ class Work:
         self.crew = Crew(config.out / "logs")
         self._should_stop, self._show = should_stop, show
         self._last = self._saved = time.monotonic()
+        self._entries: dict[str, dict[str, Any]] = {}
 
     # ---- time ----
 
@@ -83,7 +84,8 @@ class Work:
     def save(self) -> None:
         """Write the state and show it."""
         self._saved = time.monotonic()
-        for name in self.crew.children:
+        for name, child in self.crew.children.items():
+            self._entries[name]["seconds"] = round(child.age_s, 1)
             if name in self.learners():
                 self.read_progress(name)
         self.state.save(self.folder)
@@ -115,7 +117,7 @@ class Work:
         (folder / OUTCOME_FILE).unlink(missing_ok=True)
         self.learners()[run].status = "running"
         child = self.crew.start(run, self.train_words(run, words), seconds, folder / METRICS_FILE)
-        self.save()
+        self._began(child)
         return child
 
     def train_words(self, run: str, words: Sequence[str]) -> list[str]:
@@ -161,14 +163,18 @@ class Work:
             learner.clear_rate = {s: confirmed[s]["clear_rate"] for s in learner.stages}
             learner.decisions = outcome["global_step"]
 
+    def _began(self, child: Child) -> None:
+        """Remember a command from its start: it may be running when this process is killed."""
+        self._entries[child.name] = {
+            "phase": self.phase, "began_unix_s": round(child.began_unix_s, 1), "command": " ".join(child.argv),
+            "seconds": 0.0, "exit_code": None,
+        }  # fmt: skip
+        self.state.commands.append(self._entries[child.name])
+        self.save()
+
     def note(self, child: Child) -> None:
-        """Remember a command that has ended."""
-        self.state.commands.append(
-            {
-                "phase": self.phase, "began_unix_s": round(child.began_unix_s, 1), "command": " ".join(child.argv),
-                "seconds": round(child.age_s, 1), "exit_code": child.process.returncode,
-            }
-        )  # fmt: skip
+        """Remember how a command has ended."""
+        self._entries[child.name] |= {"seconds": round(child.age_s, 1), "exit_code": child.process.returncode}
 
     # ---- other commands ----
 
@@ -179,7 +185,7 @@ class Work:
             while waiting and len(self.crew) < at_once:
                 name = next(iter(waiting))
                 seconds = max(0.0, self.left_s()) if limited else math.inf
-                self.crew.start(name, [*waiting.pop(name), *self._rom()], seconds)
+                self._began(self.crew.start(name, [*waiting.pop(name), *self._rom()], seconds))
             self.beat()
             for child in self.crew.ended():
                 self.note(child)
