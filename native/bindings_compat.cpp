@@ -23,7 +23,7 @@ struct Emulator {
     Player player;
 
     Emulator(const nb::bytes& rom, bool has_wram)
-        : player(Cartridge::parse({reinterpret_cast<const u8*>(rom.c_str()), rom.size()}), has_wram,
+        : player(Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()}), has_wram,
                  Screen{pixels.data(), false}) {}
 };
 
@@ -62,7 +62,8 @@ void bind_compat(nb::module_& m) {
                      })
         .def_prop_ro("ram",
                      [](nb::object self) {
-                         return Bytes(nb::cast<Emulator&>(self).player.console().state.ram, {0x800}, self);
+                         return Bytes(nb::cast<Emulator&>(self).player.console().state.shell.ram, {0x800},
+                                      self);
                      })
         .def("controller",
              [](nb::object self, int port) {
@@ -82,6 +83,9 @@ void bind_compat(nb::module_& m) {
         .def_prop_rw(
             "skip_idle_loops", [](Emulator& e) { return e.player.console().skip_idle_loops; },
             [](Emulator& e, bool on) { e.player.console().skip_idle_loops = on; })
+        .def_prop_rw(
+            "translate", [](Emulator& e) { return e.player.console().translate; },
+            [](Emulator& e, bool on) { e.player.console().translate = on; })
         .def_prop_rw(
             "time_last", [](const Emulator& e) { return e.player.last.time; },
             [](Emulator& e, i64 v) { e.player.last.time = v; })
@@ -129,10 +133,10 @@ void bind_compat(nb::module_& m) {
                     throw nb::value_error("A buffer has the wrong size for this vector.");
                 std::vector<Target> targets;
                 for (const auto& t : starts) targets.push_back(target_of(t));
-                auto cartridge = Cartridge::parse({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
+                auto game = Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
                 nb::gil_scoped_release release;
                 new (self) Players(
-                    std::move(cartridge), has_wram, std::move(targets), static_cast<int>(n), threads,
+                    std::move(game), has_wram, std::move(targets), static_cast<int>(n), threads,
                     {observations.data(), info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
             },
             "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "observations"_a, "info"_a,

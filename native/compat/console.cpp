@@ -1,14 +1,75 @@
 #include "compat/console.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "nes/jit.hpp"
 
 namespace wz::compat {
 
-void check_cartridge(const Cartridge& c) {
-    if (c.chr_is_ram)
+std::shared_ptr<const Game> Game::of(std::span<const u8> image) {
+    static std::mutex lock;
+    static std::map<std::string, std::weak_ptr<const Game>> in_use;
+    const std::string key(reinterpret_cast<const char*>(image.data()), image.size());
+    std::lock_guard hold(lock);
+    if (auto found = in_use[key].lock()) return found;
+    std::erase_if(in_use, [](const auto& entry) { return entry.second.expired(); });
+    auto cartridge = Cartridge::parse(image);
+    if (cartridge->chr_is_ram)
         throw RomError(
             "This cartridge has character RAM: warpzone.compat plays mapper-0 cartridges with character ROM "
             "only.");
+    constexpr jit::Rules as_nes_py{.branch_crossing = 2, .modify_crossing = true};
+    auto game = std::make_shared<Game>(Game{cartridge, jit::translate(*cartridge, as_nes_py)});
+    in_use[key] = game;
+    return game;
+}
+
+u8 read_register(Console& k, u16 addr, i64 cycle) {
+    if (addr < 0x4000) {
+        ppu::sync(k, 3 * (cycle + 1));
+        return ppu::read(k, addr);
+    }
+    if (addr == 0x4016 || addr == 0x4017) {
+        Pad& pad = k.pads[addr & 1];
+        const u8 bit = (pad.strobe ? pad.buttons : pad.bits) & 1;
+        if (!pad.strobe) pad.bits >>= 1;
+        return bit | 0x40;
+    }
+    return addr >= 0x6000 && k.has_wram ? k.state.shell.wram[addr & 0x1FFF] : 0;
+}
+
+int write_register(Console& k, u16 addr, u8 value, i64 cycle) {
+    if (addr >= 0x8000) return 0;
+    if (addr < 0x4000) {
+        ppu::sync(k, 3 * (cycle + 1));
+        ppu::write(k, addr, value);
+    } else if (addr == 0x4014) {
+        ppu::sync(k, 3 * (cycle + 1));
+        if (value < 0x20)
+            ppu::dma(k.state.ppu, k.state.shell.ram + (value << 8 & 0x7FF));
+        else if (k.has_wram && value >= 0x60 && value < 0x80)
+            ppu::dma(k.state.ppu, k.state.shell.wram + (value << 8 & 0x1FFF));
+        return 513 + ((cycle + 1) & 1);
+    } else if (addr == 0x4016) {
+        for (Pad& pad : k.pads) {
+            pad.strobe = value & 1;
+            if (!pad.strobe) pad.bits = pad.buttons;
+        }
+    } else if (addr >= 0x6000 && k.has_wram) {
+        k.state.shell.wram[addr & 0x1FFF] = value;
+    }
+    return 0;
+}
+
+i64 skippable_polls(const Console& k, i64 clock, i64 turn) {
+    const Ppu& p = k.state.ppu;
+    if (p.vblank || !p.first_write || k.state.status != p.hit << 6) return 0;
+    // A turn that begins in cycle c reads after dot 3c + 2.
+    const i64 until = ppu::status_changes(k) / 3 - clock;
+    return until > 0 ? (until + turn - 1) / turn * turn : 0;
 }
 
 void reset(Console& k) {
@@ -44,7 +105,9 @@ void step(Console& k) {
         const i64 dot = before ? rises : std::max(last, p.done);
         const i64 limit = std::min(m.end, dot / 3);
         if (m.clock < limit) {
-            if (k.skip_idle_loops)
+            if (k.skip_idle_loops && k.translate && k.game->translation)
+                cpu::execute_translated(k, limit);
+            else if (k.skip_idle_loops)
                 cpu::execute<true>(k, limit);
             else
                 cpu::execute<false>(k, limit);

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "nes/cartridge.hpp"
+#include "nes/machine.hpp"
 
 /// The console as nes-py 8 emulates it, mistakes included: a script written for that package sees the same
 /// bytes and pixels at the same step. docs/compat.md lists where it differs from the hardware.
@@ -34,10 +34,19 @@ struct State {
     i64 end = 0;    ///< cycle in which the current step ends
     u16 pc = 0;
     u8 a = 0, x = 0, y = 0, s = 0;
-    u8 p = 0;  ///< in nes-py's order: N V 1 B D I Z C from bit 0 up
-    u8 ram[0x800] = {};
+    u8 p = 0;       ///< in nes-py's order: N V 1 B D I Z C from bit 0 up
+    u8 status = 0;  ///< the PPU status that was read last
     Ppu ppu;
-    u8 wram[0x2000] = {};
+    Machine shell;  ///< RAM and WRAM are where translated code expects them; nothing else of it is used
+};
+
+/// A cartridge, and its program as native code that counts cycles as nes-py does; null where there is none.
+struct Game {
+    std::shared_ptr<const Cartridge> cartridge;
+    std::shared_ptr<jit::Translation> translation;
+
+    /// Those of an image in use are shared. Throws RomError.
+    static std::shared_ptr<const Game> of(std::span<const u8> image);
 };
 
 struct Pad {
@@ -52,16 +61,16 @@ struct Screen {
 };
 
 struct Console {
-    std::shared_ptr<const Cartridge> cartridge;
+    std::shared_ptr<const Game> game;
+    const Cartridge* cartridge = nullptr;
     bool has_wram = false;
     State state;
     Pad pads[2];
     Screen screen;
     bool skip_idle_loops = true;  ///< off in the tests that compare with it on
+    bool translate = true;        ///< run native code where there is any
 };
 
-/// Whether nes-py would play this image here: throws RomError with the reason if not.
-void check_cartridge(const Cartridge& c);
 /// Like nes-py's reset: memory and screen keep what they hold.
 void reset(Console& k);
 /// One step with the buttons that the pads hold.
@@ -77,10 +86,19 @@ void dma(Ppu& p, const u8* page);
 i64 status_changes(const Console& k);
 }  // namespace ppu
 
+/// Registers outside RAM and ROM. What nes-py does not know reads as 0; there is no sound.
+u8 read_register(Console& k, u16 addr, i64 cycle);
+/// Returns the cycles that the CPU stands still afterwards.
+int write_register(Console& k, u16 addr, u8 value, i64 cycle);
+/// How many cycles a loop that polls the status, with turns of so many, can pass over at its head at `clock`.
+i64 skippable_polls(const Console& k, i64 clock, i64 turn);
+
 namespace cpu {
 /// Runs instructions until `limit`.
 template <bool SkipIdle>
 void execute(Console& k, i64 limit);
+/// The same by native code, to the cycle.
+void execute_translated(Console& k, i64 limit);
 void interrupt(Console& k);
 }  // namespace cpu
 

@@ -16,45 +16,6 @@ enum : u8 {
     kCarry = 0x80
 };
 
-/// Registers outside RAM and ROM, read in `cycle`. What nes-py does not know reads as 0; there is no sound.
-u8 read_register(Console& k, u16 addr, i64 cycle) {
-    if (addr < 0x4000) {
-        ppu::sync(k, 3 * (cycle + 1));
-        return ppu::read(k, addr);
-    }
-    if (addr == 0x4016 || addr == 0x4017) {
-        Pad& pad = k.pads[addr & 1];
-        const u8 bit = (pad.strobe ? pad.buttons : pad.bits) & 1;
-        if (!pad.strobe) pad.bits >>= 1;
-        return bit | 0x40;
-    }
-    return addr >= 0x6000 && k.has_wram ? k.state.wram[addr & 0x1FFF] : 0;
-}
-
-/// Returns the cycles that the CPU stands still afterwards.
-int write_register(Console& k, u16 addr, u8 value, i64 cycle) {
-    if (addr >= 0x8000) return 0;
-    if (addr < 0x4000) {
-        ppu::sync(k, 3 * (cycle + 1));
-        ppu::write(k, addr, value);
-    } else if (addr == 0x4014) {
-        ppu::sync(k, 3 * (cycle + 1));
-        if (value < 0x20)
-            ppu::dma(k.state.ppu, k.state.ram + (value << 8 & 0x7FF));
-        else if (k.has_wram && value >= 0x60 && value < 0x80)
-            ppu::dma(k.state.ppu, k.state.wram + (value << 8 & 0x1FFF));
-        return 513 + ((cycle + 1) & 1);
-    } else if (addr == 0x4016) {
-        for (Pad& pad : k.pads) {
-            pad.strobe = value & 1;
-            if (!pad.strobe) pad.bits = pad.buttons;
-        }
-    } else if (addr >= 0x6000 && k.has_wram) {
-        k.state.wram[addr & 0x1FFF] = value;
-    }
-    return 0;
-}
-
 /// The registers while instructions run: every method is inlined and every field becomes a host register.
 /// An instruction does all its reading and writing in its first cycle, and `clock` moves on at its end.
 template <bool SkipIdle>
@@ -71,7 +32,7 @@ struct Core {
     WZ_INLINE Core(Console& console, i64 until)
         : k(console),
           m(console.state),
-          ram(m.ram),
+          ram(m.shell.ram),
           prg(console.cartridge->prg.data()),
           limit(until),
           clock(m.clock),
@@ -196,14 +157,11 @@ struct Core {
     WZ_INLINE void skip_polls() {
         const u8* loop = prg + (pc & 0x7FFF);
         if (loop[0] != 0xAD || loop[1] != 0x02 || loop[2] != 0x20 || loop[3] != 0x29) return;
-        const Ppu& p = m.ppu;
-        if (p.vblank || !p.first_write || a != (p.hit << 6 & loop[4]) || zero != a || negative != a) return;
-        const i64 length = 9 + 2 * (((pc + 7) ^ pc) >> 8 & 1);
-        const i64 by_limit = (limit - clock) / length;
-        // A turn that begins in cycle c reads after dot 3c + 2.
-        const i64 by_status = (ppu::status_changes(k) / 3 - clock + length - 1) / length;
-        const i64 turns = by_limit < by_status ? by_limit : by_status;
-        if (turns > 0) clock += turns * length;
+        if (a != (m.status & loop[4]) || zero != a || negative != a) return;
+        const i64 turn = 9 + 2 * (((pc + 7) ^ pc) >> 8 & 1);
+        const i64 by_limit = (limit - clock) / turn * turn, by_status = skippable_polls(k, clock, turn);
+        const i64 skipped = by_limit < by_status ? by_limit : by_status;
+        if (skipped > 0) clock += skipped;
     }
 };
 
@@ -211,9 +169,9 @@ struct Core {
 
 void interrupt(Console& k) {
     State& m = k.state;
-    m.ram[0x100 | m.s--] = static_cast<u8>(m.pc >> 8);
-    m.ram[0x100 | m.s--] = static_cast<u8>(m.pc);
-    m.ram[0x100 | m.s--] = m.p | kInterrupt;
+    m.shell.ram[0x100 | m.s--] = static_cast<u8>(m.pc >> 8);
+    m.shell.ram[0x100 | m.s--] = static_cast<u8>(m.pc);
+    m.shell.ram[0x100 | m.s--] = m.p | kInterrupt;
     m.p |= kInterrupt;
     m.pc = static_cast<u16>(k.cartridge->prg[0x7FFA] | k.cartridge->prg[0x7FFB] << 8);
     m.clock += 7;

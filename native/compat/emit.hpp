@@ -13,7 +13,52 @@ struct Colours {
     alignas(32) u8 red[32], green[32], blue[32];
 };
 
-/// Writes pixels [from, to) of a line of palette slots. Whole lines go the fast way.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+
+/// The 32 colours as words 0x00RRGGBB, for a look-up of 16 pixels at once.
+struct Words {
+    __m512i low, high;
+    explicit Words(const Colours& c) {
+        alignas(64) u32 words[32];
+        for (int i = 0; i < 32; ++i)
+            words[i] = static_cast<u32>(c.red[i] << 16 | c.green[i] << 8 | c.blue[i]);
+        low = _mm512_load_si512(words), high = _mm512_load_si512(words + 16);
+    }
+    __m512i operator()(const u8* slots) const {
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(slots));
+        return _mm512_permutex2var_epi32(low, _mm512_cvtepu8_epi32(bytes), high);  // by the low five bits
+    }
+};
+
+/// A whole line of palette slots.
+inline void emit_line(const Screen& screen, int y, const u8* slots, const Words& words) {
+    if (!screen.rgb) {
+        u8* out = screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * 4;
+        for (int x = 0; x < kWidth; x += 16) _mm512_storeu_si512(out + x * 4, words(slots + x));
+        return;
+    }
+    // Each quarter drops the byte above its words and turns them round, then the quarters move together.
+    const __m512i turn =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1));
+    const __m512i close = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
+    u8* out = screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * 3;
+    for (int x = 0; x < kWidth; x += 16)
+        _mm512_mask_storeu_epi32(
+            out + x * 3, 0x0FFF,
+            _mm512_permutexvar_epi32(close, _mm512_shuffle_epi8(words(slots + x), turn)));
+}
+
+#else
+
+using Words = const Colours&;
+inline void emit(const Screen& screen, int y, int from, int to, const u8* slots, const Colours& c);
+inline void emit_line(const Screen& screen, int y, const u8* slots, Words words) {
+    emit(screen, y, 0, kWidth, slots, words);
+}
+
+#endif
+
+/// Writes pixels [from, to) of a line of palette slots.
 inline void emit(const Screen& screen, int y, int from, int to, const u8* slots, const Colours& c) {
     int x = from;
     if (screen.rgb) {

@@ -52,9 +52,9 @@ Info info_of(const u8* r) {
     return info;
 }
 
-Player::Player(std::shared_ptr<const Cartridge> cartridge, bool has_wram, Screen screen) {
-    check_cartridge(*cartridge);
-    console_.cartridge = std::move(cartridge);
+Player::Player(std::shared_ptr<const Game> game, bool has_wram, Screen screen) {
+    console_.cartridge = game->cartridge.get();
+    console_.game = std::move(game);
     console_.has_wram = has_wram;
     console_.screen = screen;
     compat::reset(console_);
@@ -115,7 +115,7 @@ void Player::begin_like(const Player& other) {
 void Player::mark() { last = {clock_of(ram()), x_of(ram())}; }
 
 void Player::skip_start_screen(const Target& target) {
-    u8* r = console_.state.ram;
+    u8* r = console_.state.shell.ram;
     Patience patience;
     frame(kStart);
     frame(0);
@@ -140,7 +140,7 @@ void Player::skip_start_screen(const Target& target) {
 }
 
 void Player::skip_scenes(bool single) {
-    u8* r = console_.state.ram;
+    u8* r = console_.state.shell.ram;
     Patience patience;
     if (dying(r)) {
         r[at::kPlayerState] = kDead;
@@ -177,7 +177,7 @@ Outcome Player::play(bool single) {
     return out;
 }
 
-Players::Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std::vector<Target> starts,
+Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts,
                  int environments, int threads, const Results& to)
     : targets_(std::move(starts)),
       start_of_(static_cast<std::size_t>(environments)),
@@ -187,10 +187,10 @@ Players::Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std:
     origin_screens_.resize(size * targets_.size());
     for (std::size_t i = 0; i < targets_.size(); ++i)
         origins_.push_back(
-            std::make_unique<Player>(cartridge, has_wram, Screen{origin_screens_.data() + i * size, true}));
+            std::make_unique<Player>(game, has_wram, Screen{origin_screens_.data() + i * size, true}));
     for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
         players_.push_back(
-            std::make_unique<Player>(cartridge, has_wram, Screen{to.observations + i * size, true}));
+            std::make_unique<Player>(game, has_wram, Screen{to.observations + i * size, true}));
     const std::function<void(int)> prepare = [this](int i) {
         origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
         origins_[static_cast<std::size_t>(i)]->backup();

@@ -50,7 +50,7 @@ struct Outcome {
 /// A console with memory for its screen and for one backup, neither of which moves.
 class Player {
   public:
-    Player(std::shared_ptr<const Cartridge> cartridge, bool has_wram, Screen screen);
+    Player(std::shared_ptr<const Game> game, bool has_wram, Screen screen);
 
     void reset() { compat::reset(console_); }
     void frame(u8 buttons);
@@ -72,7 +72,7 @@ class Player {
     Outcome play(bool single);
 
     Console& console() { return console_; }
-    const u8* ram() const { return console_.state.ram; }
+    const u8* ram() const { return console_.state.shell.ram; }
     Last last;
 
   private:
@@ -93,8 +93,8 @@ class Players {
         u8* done;
     };
     /// `starts`: where episodes may begin. Observations are drawn where `to` says, which must not move.
-    Players(std::shared_ptr<const Cartridge> cartridge, bool has_wram, std::vector<Target> starts,
-            int environments, int threads, const Results& to);
+    Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts, int environments,
+            int threads, const Results& to);
 
     /// Begins an episode at `starts[i]` where `mask[i]` is set.
     void reset(const u8* mask, const i64* starts);

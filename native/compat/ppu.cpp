@@ -157,6 +157,7 @@ void draw_tiles(const Console& k, u8* line, u16 v, int rows) {
 void draw_lines(Console& k, int first, int count) {
     Ppu& p = k.state.ppu;
     const Colours colour = colours(p);
+    const Words words(colour);
     // Which sprites each line shows; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
     u8 listed[kHeight + 1] = {}, list[kHeight + 1][8];
@@ -177,7 +178,7 @@ void draw_lines(Console& k, int first, int count) {
             u8* line = buffer + kMargin + r * kStride;
             if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
-            emit(k.screen, y, 0, kWidth, line, colour);
+            emit_line(k.screen, y, line, words);
             p.v = next_row(p.v);
         }
         p.v = take(p.v, p.t, kHorizontal);
@@ -204,15 +205,16 @@ bool run_prerender(Ppu& p, int from, int to) {
     return to >= kDots - (!p.even && rendering(p));
 }
 
-/// The first dot of line y where sprite 0, shown there, meets the background whose line
-/// begins at v; or 0.
-int hit_on_line(const Console& k, int y, u16 v) {
+/// The first dot of line y, from pixel `from` on, where sprite 0, shown there, meets the background; or 0.
+/// `v` is the address at that pixel.
+int hit_on_line(const Console& k, int y, u16 v, int from) {
     const Ppu& p = k.state.ppu;
     const Cartridge& c = *k.cartridge;
     u64 pixels = sprite_pixels(k, 0, y);
     for (int x = p.oam[3]; x < std::min(p.oam[3] + 8, kWidth); ++x, pixels >>= 8) {
-        if (!(pixels & 3) || (x < 8 && (p.hide_left_sprites || p.hide_left_background))) continue;
-        const int column = (v & 31) + (p.fine_x + x) / 8;
+        const bool hidden = x < 8 && (p.hide_left_sprites || p.hide_left_background);
+        if (!(pixels & 3) || x < from || hidden) continue;
+        const int column = (v & 31) + (p.fine_x + x) / 8 - (p.fine_x + from) / 8;
         const u8* table = p.vram + c.nametable[((v >> 10) & 3) ^ (column >> 5)];
         const int tile = (p.background_table << 8) + table[(v & 0x3E0) | (column & 31)];
         if (c.tiles[static_cast<std::size_t>(tile * 64 + (v >> 12 & 7) * 8 + ((p.fine_x + x) & 7))])
@@ -224,17 +226,10 @@ int hit_on_line(const Console& k, int y, u16 v) {
 i64 forecast_hit(const Console& k, int line, int dot) {
     const Ppu& p = k.state.ppu;
     if (!rendering(p)) return kNever;
-    // Mid-line, v is under way: no forecast for the rest of it.
-    if (dot != 0) {
-        for (int n = 0; n < p.listed; ++n)
-            if (p.list[n] == 0 && dot < kWidth) return p.origin + i64{line} * kDots + dot + 1;
-    }
     u16 v = p.v;
-    if (dot == 0) {
-        for (int n = 0; n < p.listed; ++n)
-            if (p.list[n] == 0)
-                if (const int at = hit_on_line(k, line, v)) return p.origin + i64{line} * kDots + at;
-    }
+    for (int n = 0; n < p.listed; ++n)
+        if (p.list[n] == 0 && dot < kWidth)
+            if (const int at = hit_on_line(k, line, v, dot)) return p.origin + i64{line} * kDots + at;
     if (dot < 257) v = next_row(v);
     if (dot < 258) v = take(v, p.t, kHorizontal);
     ++line;
@@ -242,7 +237,7 @@ i64 forecast_hit(const Console& k, int line, int dot) {
     const int top = p.oam[0] + 1, bottom = std::min(top + (p.tall ? 16 : 8), kHeight);
     for (; line < bottom; ++line, v = take(next_row(v), p.t, kHorizontal))
         if (line >= top)
-            if (const int at = hit_on_line(k, line, v)) return p.origin + i64{line} * kDots + at;
+            if (const int at = hit_on_line(k, line, v, 0)) return p.origin + i64{line} * kDots + at;
     return kNever;
 }
 
@@ -294,7 +289,7 @@ u8 read(Console& k, u16 addr) {
     Ppu& p = k.state.ppu;
     switch (addr & 7) {
         case 2: {
-            const u8 status = static_cast<u8>(p.hit << 6 | p.vblank << 7);
+            const u8 status = k.state.status = static_cast<u8>(p.hit << 6 | p.vblank << 7);
             p.vblank = 0;
             p.first_write = 1;
             return status;

@@ -109,7 +109,7 @@ bool interpret_one(Console& k) {
 
 class Translation {
   public:
-    Translation() : entries_(0x8000) {}
+    explicit Translation(Rules rules) : rules_(rules), entries_(0x8000) {}
 
     bool start(const Prg& prg) {
         const std::vector<u8> code = emit_runtime(memory_.next(), runtime_);
@@ -160,7 +160,7 @@ class Translation {
         auto want = [&](u16 to) {
             if (to < 0x8000 || known(to) || queued[to & 0x7FFF]) return;
             queued[to & 0x7FFF] = 1;
-            traces.push_back(follow(prg, to, kLongestTrace));
+            traces.push_back(follow(prg, to, kLongestTrace, rules_));
         };
         want(pc);
         for (std::size_t i = 0; i < traces.size(); ++i) {
@@ -181,6 +181,7 @@ class Translation {
         return true;
     }
 
+    const Rules rules_;
     CodeMemory memory_;
     Runtime runtime_;
     std::vector<Entry> entries_;
@@ -190,10 +191,14 @@ class Translation {
     bool full_ = false;
 };
 
-std::shared_ptr<Translation> translate(const Cartridge& cart) {
-    auto t = std::make_shared<Translation>();
+std::shared_ptr<Translation> translate(const Cartridge& cart, Rules rules) {
+    auto t = std::make_shared<Translation>(rules);
     return t->start(cart.prg) ? t : nullptr;
 }
+
+const void* entry(Translation& t, const Cartridge& cart, u16 pc) { return t.entry(cart.prg, pc); }
+const void* entries(const Translation& t) { return t.entries(); }
+void enter(const Translation& t, Context& c, const void* code) { t.enter(c, code); }
 
 void execute(Translation& t, Console& k) {
     Machine& m = k.m;
@@ -227,7 +232,10 @@ void execute(Translation& t, Console& k) {
 namespace wz::jit {
 
 class Translation {};
-std::shared_ptr<Translation> translate(const Cartridge&) { return nullptr; }
+std::shared_ptr<Translation> translate(const Cartridge&, Rules) { return nullptr; }
+const void* entry(Translation&, const Cartridge&, u16) { return nullptr; }
+const void* entries(const Translation&) { return nullptr; }
+void enter(const Translation&, Context&, const void*) {}
 void execute(Translation&, Console& k) { cpu::execute<true>(k); }
 
 }  // namespace wz::jit

@@ -135,7 +135,7 @@ void find_needed_flags(Trace& t) {
 }  // namespace
 
 bool Step::pays_for_crossing() const {
-    if (is_store(op) || is_modify(op)) return false;
+    if (is_store(op) || (is_modify(op) && !rules.modify_crossing)) return false;
     if (access == Access::Pointer) return true;
     const bool indexed = mode == Mode::AbsX || mode == Mode::AbsY;
     return indexed && access != Access::RegisterIndexed && (operand & 0xFF) != 0;
@@ -149,7 +149,7 @@ int poll_length(const Prg& prg, const Step& branch) {
     return (offset == 0xF9 ? 9 : 7) + branch.taken_cycles() - 3;
 }
 
-Trace follow(const Prg& prg, u16 entry, int longest) {
+Trace follow(const Prg& prg, u16 entry, int longest, Rules rules) {
     Trace t;
     t.entry = entry;
     t.steps.reserve(static_cast<std::size_t>(longest));
@@ -170,6 +170,7 @@ Trace follow(const Prg& prg, u16 entry, int longest) {
         if (pc < 0x8000 || pc > 0xFFFF) return finish(Trace::Ending::Interpret, pc);
         const Opcode code = kOpcodes[at(prg, pc)];
         Step s;
+        s.rules = rules;
         s.pc = static_cast<u16>(pc);
         s.op = code.op;
         s.mode = code.mode;

@@ -18,6 +18,12 @@ enum class Access : u8 {
     Pointer           ///< anywhere; outside RAM and PRG ROM the interpreter does the instruction
 };
 
+/// Where the consoles that run traces differ: by default, the hardware's way.
+struct Rules {
+    u8 branch_crossing = 1;        ///< cycles that a taken branch into another page costs more
+    bool modify_crossing = false;  ///< read-modify-write through an index pays for leaving the page
+};
+
 /// One instruction of a trace.
 struct Step {
     u16 pc = 0;
@@ -32,14 +38,15 @@ struct Step {
         kAllFlags;  ///< flags that somebody may look at after this instruction, before they are set anew
     u16 start = 0;  ///< cycles from the trace's head to here, if every page is crossed
     u16 end = 0;    ///< the same after it (of a branch: not taken)
+    Rules rules;
 
     u16 next() const { return static_cast<u16>(pc + length(mode)); }
     /// Reads through an index take a cycle more when they leave the page; counted in `end`.
     bool pays_for_crossing() const;
     /// The index may lead from ROM over the end of memory.
     bool may_wrap() const { return access == Access::Rom && mode != Mode::Abs && operand > 0xFF00; }
-    /// A taken branch costs one cycle, into another page two.
-    int taken_cycles() const { return 3 + (((next() ^ target) & 0xFF00) != 0); }
+    /// A taken branch costs one cycle, into another page more.
+    int taken_cycles() const { return 3 + (((next() ^ target) & 0xFF00) ? rules.branch_crossing : 0); }
 };
 
 /// Straight-line code from one entry: branches leave it when taken; jumps, calls and returns are followed.
@@ -58,7 +65,7 @@ struct Trace {
 };
 
 /// Follows the program from `entry`, in PRG ROM, for at most `longest` instructions.
-Trace follow(const Prg& prg, u16 entry, int longest);
+Trace follow(const Prg& prg, u16 entry, int longest, Rules rules);
 
 /// The cycles of a turn if the taken branch closes a loop that only waits for the PPU status, else 0.
 int poll_length(const Prg& prg, const Step& branch);

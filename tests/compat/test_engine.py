@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import numpy as np
+import pytest
 
 from warpzone.compat.gym_super_mario_bros import SuperMarioBrosEnv
 from warpzone.compat.nes_py import NESEnv
@@ -41,16 +42,18 @@ def test_a_rule_replaced_on_the_object_counts_from_the_next_reset() -> None:
     assert env.step(0)[1] == 7
 
 
-def test_idle_loops_are_skipped_exactly() -> None:
-    skips, waits = (NESEnv(rom_path(False, "vanilla")) for _ in range(2))
-    assert waits._env is not None
-    waits._env.skip_idle_loops = False
+@pytest.mark.parametrize("shortcut", ["skip_idle_loops", "translate"])
+@pytest.mark.parametrize("lost_levels", [False, True])
+def test_shortcuts_change_nothing(shortcut: str, lost_levels: bool) -> None:
+    fast, slow = (NESEnv(rom_path(lost_levels, "vanilla")) for _ in range(2))
+    assert slow._env is not None
+    setattr(slow._env, shortcut, False)
     rng = np.random.default_rng(1)
-    for step in range(300):
+    for step in range(400):
         action = 8 * (step % 2) if step < 100 else int(rng.integers(256)) & ~12
-        skips._frame_advance(action), waits._frame_advance(action)
-        assert np.array_equal(skips.ram, waits.ram), step
-        assert np.array_equal(skips.screen, waits.screen), step
+        fast._frame_advance(action), slow._frame_advance(action)
+        assert np.array_equal(fast.ram, slow.ram), step
+        assert np.array_equal(fast.screen, slow.screen), step
 
 
 def test_copies_play_on_alike() -> None:

@@ -1,0 +1,91 @@
+"""Speed of warpzone.compat beside gym-super-mario-bros 7 on nes-py, measured in turns.
+
+    python bench/compat_speed.py --rounds 7 --out docs/data/compat_speed.json
+
+Each round times the original, one environment of ours and the native vector of 16 on two threads, one after another,
+on stage 1-1 with the same random actions: every frame as 240 x 256 RGB, with info and reward. What counts is the ratio
+within a round; its median and range over the rounds are given. Seconds are of the wall clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import warpzone.compat
+from compat_equivalence import original, ours, tape
+
+
+def single(env: Any, actions: list[int]) -> float:
+    """Steps a second of one environment."""
+    env.reset()
+    began = time.perf_counter()
+    for action in actions:
+        if env.step(action)[2]:
+            env.reset()
+    return len(actions) / (time.perf_counter() - began)
+
+
+def vector(envs: Any, actions: np.ndarray) -> float:
+    """Steps a second of a vector, all its environments counted."""
+    envs.reset()
+    began = time.perf_counter()
+    for row in actions:
+        envs.step(row)
+    return actions.size / (time.perf_counter() - began)
+
+
+def summary(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=300, help="steps of the original a round")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    theirs, mine = original((1, 1)), ours((1, 1))
+    envs = warpzone.compat.vector("SuperMarioBros-1-1-v0", num_envs=16, threads=args.threads, copy=False)
+    many = np.array([list(tape("right", seed, 600)) for seed in range(16)]).T
+    runs: dict[str, Callable[[int], float]] = {
+        "original": lambda seed: single(theirs, list(tape("right", seed, args.steps))),
+        "single": lambda seed: single(mine, list(tape("right", seed, 30 * args.steps))),
+        "vector": lambda seed: vector(envs, many),
+    }
+    speed: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(args.rounds):
+        for name, run in runs.items():
+            speed[name].append(run(number))
+        print({name: round(values[-1]) for name, values in speed.items()}, flush=True)
+    ratio = {
+        name: summary([a / b for a, b in zip(speed[name], speed["original"], strict=True)])
+        for name in ("single", "vector")
+    }
+    report = {
+        "steps_per_second": {name: summary(values) for name, values in speed.items()},
+        "times_the_original": ratio,
+        "rounds": args.rounds,
+        "environments": 16,
+        "threads": args.threads,
+        "load": os.getloadavg()[0],
+        "cores": os.cpu_count(),
+    }
+    print(json.dumps(ratio))
+    if args.out:
+        args.out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
