@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from warpzone.learn.learner import Learner
 from warpzone.run import hooks
 from warpzone.watch.episodes import EpisodeLog
 
-from .small_runs import Quiet, small_run
+from .small_runs import small_run
 
 
 def latest(runs: Path) -> Path:
@@ -58,10 +60,31 @@ def test_weights_that_are_not_finite_at_the_last_save_do_not_replace_latest(
 ) -> None:
     small_run(tmp_path, "--total-updates", "1")
     spoiled(monkeypatch, at_update=2, loss=False)
-    display = Quiet()
-    small_run(tmp_path, "--total-updates", "2", display=display)
-    assert any("not finite" in line for line in display.lines)
+    outcome = small_run(tmp_path, "--total-updates", "2")
+    assert outcome.exit_code == 1
+    assert "the weights became non-finite after update 2" in outcome.reason
     assert load_checkpoint(latest(tmp_path)).meta.global_update == 1
+
+
+def test_nothing_is_played_with_weights_that_are_not_finite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoiled(monkeypatch, at_update=2, loss=False)
+    flags = ("--latest-every-updates", "2", "--video-interval", "2")
+    outcome = small_run(tmp_path, "--total-updates", "9", *flags)
+    assert (outcome.exit_code, outcome.progress.update) == (1, 2)
+    assert not (tmp_path / "mario" / "videos").exists()
+
+
+def test_settings_with_which_the_first_update_diverges_are_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_run(tmp_path, "--total-updates", "1")
+    before = (tmp_path / "mario" / "config.json").read_bytes()
+    spoiled(monkeypatch, at_update=2, loss=True)
+    outcome = small_run(tmp_path, "--total-updates", "9", "--learning-rate", "0.05")
+    assert outcome.exit_code == 1
+    assert (tmp_path / "mario" / "config.json").read_bytes() == before
 
 
 def test_a_session_that_learns_nothing_leaves_the_checkpoints_as_they_were(tmp_path: Path) -> None:
@@ -114,6 +137,20 @@ def test_every_stage_has_to_reach_the_target_and_the_first_that_falls_short_ends
     outcome = small_run(tmp_path, *TARGET, "--stages", "1-1,1-2,1-3", "--total-updates", "2")
     assert outcome.reason == "all updates are done"
     assert asked == ["1-1", "1-2"]
+
+
+def test_an_evaluation_that_is_broken_off_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged(monkeypatch, {"1-1": []})
+
+    def stopped(agent: Any, stage: str, trial: Any, *, should_stop: Any, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert should_stop()
+
+    monkeypatch.setattr(hooks, "evaluate_stage", stopped)
+    outcome = small_run(tmp_path, *TARGET, "--total-updates", "3")
+    assert (outcome.exit_code, outcome.progress.evaluated_at, outcome.confirmed) == (130, 0, {})
 
 
 def test_no_evaluation_is_made_while_training_episodes_fall_short(

@@ -135,7 +135,8 @@ class Steered:
     curriculum: Curriculum
     stop: StopFlag
     heartbeat: Heartbeat
-    save: Callable[[], None]
+    save: Callable[[], bool]
+    """Save `latest` now; whether there was something to save."""
     say: Callable[[str], None]
 
 
@@ -215,8 +216,7 @@ class Control:
                 self._paused = False
                 return "resumed"
             case "checkpoint":
-                self._on.save()
-                return "checkpoint `latest` saved"
+                return "checkpoint `latest` saved" if self._on.save() else "nothing new to save yet"
             case "stop":
                 self._on.stop.request("control")
                 return "stopping after this update"

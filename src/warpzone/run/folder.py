@@ -112,7 +112,7 @@ class RunFolder:
             raise self._unwritable(error) from error
         self._settings: TrainConfig | None = config
         if source is None or not (self.path / CONFIG_FILE).exists():
-            self.write_settings()
+            self.write_settings_once()
         watch = config.watch
         sinks: list[Any] = []
         if watch.enable_tensorboard:
@@ -147,7 +147,7 @@ class RunFolder:
         self.checkpoints = CheckpointKeeper(self.path / "checkpoints", config.checkpoint)
         self.profiler = UpdateProfiler(self.path / "profile") if watch.profile else None
 
-    def write_settings(self) -> None:
+    def write_settings_once(self) -> None:
         """Write config.json and the run's own code, once. A resumed run keeps what it has until it has learned with the
         new settings."""
         settings, self._settings = self._settings, None

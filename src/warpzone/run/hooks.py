@@ -11,9 +11,12 @@ from warpzone.agents.recording import RecordingStopped, Style, record_episode
 from warpzone.errors import ConfigError
 from warpzone.run.progress import Progress
 from warpzone.run.session import Session
+from warpzone.watch.episodes import WINDOW_EPISODES
 
-EPISODES_FOR_RATE = 100
+EPISODES_FOR_RATE = WINDOW_EPISODES
 """A stage's clear rate counts once its window has this many episodes."""
+DECISIONS_PER_EPISODE = 250
+"""About what clearing a stage takes."""
 
 
 class Hook(Protocol):
@@ -90,7 +93,7 @@ class RecordVideos:
         try:
             video = record_episode(
                 session.agent(), config.view, stage, path, Style(overlay=True), seed=config.run.seed + update,
-                rom=config.stage.rom or None, should_stop=lambda: bool(session.stop),
+                rom=config.stage.rom or None, should_stop=session.is_stopping,
             )  # fmt: skip
         except RecordingStopped:
             return
@@ -119,12 +122,15 @@ class ConfirmTarget:
         if not config.run.until_clear_rate or any(rates.get(s, 0.0) < self._needed for s in session.stages):
             return False
         # After a failed attempt, let a whole new window of episodes pass first.
-        per_window = EPISODES_FOR_RATE * 250 // (config.collect.num_envs * config.collect.rollout_steps) + 1
+        decisions = EPISODES_FOR_RATE * DECISIONS_PER_EPISODE * len(session.stages)
+        per_window = decisions // (config.collect.num_envs * config.collect.rollout_steps) + 1
         return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= per_window
 
     def run(self) -> None:
         session = self._session
         session.confirmed = self._evaluate()
+        if session.stop:
+            return
         session.progress.evaluated_at = session.progress.update
         if len(session.confirmed) == len(session.stages) and all(
             map(self._reached, session.confirmed.values())
@@ -146,7 +152,7 @@ class ConfirmTarget:
             session.say(f"[train] evaluating {stage} on {config.run.eval_episodes} fresh episodes")
             result = evaluate_stage(
                 session.agent(), stage, trial, rom=config.stage.rom or None,
-                should_stop=lambda: bool(session.stop),
+                should_stop=session.is_stopping,
             )  # fmt: skip
             if result is None:
                 return {}

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""Trains a run: opens its session, repeats collecting, learning and what is due, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Outcome:
     """Why the session ended, as a phrase."""
     exit_code: int
     confirmed: dict[str, StageResult] = field(default_factory=dict)
-    """Clear rates on fresh episodes, where the run has a target."""
+    """The last evaluation on fresh episodes, up to the first stage that fell short; empty without one."""
     agent: Agent | None = None
     updates: int = 0
     """Updates made in this session."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the agent, for programs that started the run."""
+        """What a program that started the run needs to know."""
         return {
             "reason": self.reason,
             "exit_code": self.exit_code,
@@ -63,20 +63,27 @@ def train(config: TrainConfig, display: Display) -> Outcome:
     plan = make_plan(config, display)
     with StopFlag(plan.display.say) as stop, open_session(plan, stop) as (session, control):
         log = LogMetrics(session)
+        # Logging comes before saving, so that a checkpoint holds what the next record starts from; saving before what
+        # takes long and can fail.
         hooks: list[Hook] = [log, SaveCheckpoints(session), RecordVideos(session), ConfirmTarget(session)]
-        with session.saved_however_it_ends():
-            reason = learn(session, control, log, hooks)
-    exit_code = EXIT_FAILED if session.has_diverged else stop.exit_code
-    outcome = Outcome(
-        session.run.path, session.progress, reason, exit_code, session.confirmed, session.agent(),
-        session.learned_updates,
-    )  # fmt: skip
-    if outcome.updates:
-        _write(outcome, plan.display)
+        with session.saved_at_the_end():
+            reason = run_updates(session, control, log, hooks)
+        outcome = Outcome(
+            folder=session.run.path,
+            progress=session.progress,
+            reason=session.ended or reason,
+            exit_code=EXIT_FAILED if session.has_diverged else stop.exit_code,
+            confirmed=session.confirmed,
+            agent=session.agent(),
+            updates=session.learned_updates,
+        )
+        if outcome.updates:
+            _write_outcome(outcome, plan.display)
     return outcome
 
 
-def _write(outcome: Outcome, display: Display) -> None:
+def _write_outcome(outcome: Outcome, display: Display) -> None:
+    """Leave the outcome in the run's folder. A session that learned nothing leaves that of the one before."""
     document = json.dumps(outcome.as_dict(), indent=2) + "\n"
     try:
         write_durably(outcome.folder / OUTCOME_FILE, document.encode())
@@ -84,12 +91,14 @@ def _write(outcome: Outcome, display: Display) -> None:
         display.say(f"[train][warn] cannot write {OUTCOME_FILE} ({error.strerror or error})")
 
 
-def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[Hook]) -> str:
-    """Collect a rollout, learn from it, do what is due; again until the session is over. Returns why it is."""
+def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequence[Hook]) -> str:
+    """Repeat until the session is over: collect a rollout, learn from it, run the hooks that are due. Returns why it
+    ended."""
     run, progress = session.run, session.progress
     collector, learner = session.components.collector, session.components.learner
     while not (reason := session.finished()):
-        progress.stopped_s -= control.obey(progress.update)
+        # Requests from outside are obeyed between updates only. Time spent paused is not training time.
+        progress.exclude(control.obey(progress.update))
         if session.stop:
             continue
 
@@ -97,23 +106,23 @@ def learn(session: Session, control: Control, log: LogMetrics, hooks: Sequence[H
         with run.slow_steps.step():
             rollout = collector.collect()
         run.heartbeat.beat("learn")
-        learned = learner.update(rollout)
+        numbers = learner.update(rollout)
 
         progress.update += 1
         progress.global_step += rollout.num_decisions
         session.learned_updates += 1
-        run.write_settings()
-        if not math.isfinite(learned["loss_total"]):
+        if not math.isfinite(numbers["loss_total"]):
             session.diverge("loss")
             continue
+        run.write_settings_once()
         progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
         learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
         learner.observe_progress(run.episodes.mean_return())
-        log.observe(collector.rollout_time, learned["learn_time"])
+        log.observe(collector.rollout_time, numbers["learn_time"])
         if run.profiler is not None:
             run.profiler.step()
         for hook in hooks:
-            if hook.due():
+            if not session.ended and hook.due():
                 run.heartbeat.beat(hook.phase)
                 hook.run()
     return reason

@@ -19,7 +19,7 @@ class Progress:
     clear_rate: dict[str, float] = field(default_factory=dict)
     """Clear rates of the stages with enough recent episodes."""
     stopped_s: float = 0.0
-    """What the clock showed when it last stood still."""
+    """Seconds before the clock was last started, less what was excluded since."""
     started: float | None = None
 
     @property
@@ -30,6 +30,10 @@ class Progress:
 
     def start_clock(self) -> None:
         self.started = time.monotonic()
+
+    def exclude(self, seconds: float) -> None:
+        """Take back time that was not spent on training."""
+        self.stopped_s -= seconds
 
     def stop_clock(self) -> None:
         self.stopped_s, self.started = self.elapsed_s, None

@@ -189,15 +189,16 @@ class Session:
         except CheckpointError as error:
             self.say(f"[train][warn] {error}; training continues")
 
-    def save_latest(self, *, between_updates: bool = True) -> None:
-        """Save `latest`, unless nothing was learned in this session or the weights are not finite."""
+    def save_latest(self, *, between_updates: bool = True) -> bool:
+        """Save `latest`, unless nothing was learned in this session or the weights are not finite; whether it was."""
         if self.learned_updates == 0 or self.has_diverged:
-            return
+            return False
         if not self.has_finite_weights():
-            self.say("[train][warn] the weights are not finite: `latest` is left as it was")
-            return
+            self.diverge("weights")
+            return False
         self.run.heartbeat.beat("checkpoint")
         self.run.checkpoints.save_latest(self._saved(between_updates=between_updates), self._meta())
+        return True
 
     def has_finite_weights(self) -> bool:
         weights = self.components.learner.policy.parameters()
@@ -214,15 +215,22 @@ class Session:
             f"stopped: the {what} became non-finite after update {self.progress.update}; {last}; "
             "resume with a lower --learning-rate"
         )
+        self.say(f"[train][warn] {self.ended}")
+
+    def is_stopping(self) -> bool:
+        """For work that takes long: a sign of life, and whether to break it off."""
+        self.run.heartbeat.beat()
+        return bool(self.stop)
 
     @contextmanager
-    def saved_however_it_ends(self) -> Iterator[None]:
+    def saved_at_the_end(self) -> Iterator[None]:
         """Save `latest` when the block is left: everything after whole updates, what is sound after an error.
 
         A second Ctrl+C stops at once: the last checkpoint is what there is.
         """
         try:
             yield
+            self.progress.stop_clock()
         except KeyboardInterrupt:
             raise
         except BaseException:
@@ -275,7 +283,6 @@ def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]
         with closing(Control(run.path, steered)) as control:
             session.progress.start_clock()
             yield session, control
-            session.progress.stop_clock()
 
 
 def _resume_source(

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
 from warpzone.run.loop import train
+from warpzone.run.stopping import EXIT_FAILED
 
 Scale = Literal["log", "linear", "choice"]
 
@@ -106,6 +107,9 @@ def run_trial(
         config.run, run_name=name, fresh=True, until_clear_rate=0.0, record_video=False, seed=number
     )
     outcome = train(with_values(replace(config, run=run), values), referee)
+    if outcome.exit_code == EXIT_FAILED:
+        # Diverged: a bad trial, not the end of the search.
+        return 0.0, outcome.folder
     if outcome.exit_code:
         raise KeyboardInterrupt(outcome.exit_code - 128)
     return referee.score, outcome.folder
