@@ -1,6 +1,6 @@
 """Speed of warpzone.compat beside gym-super-mario-bros 7 on nes-py, measured in turns.
 
-    python bench/compat_speed.py --rounds 7 --out docs/data/compat_speed.json
+    python bench/compat_speed.py --rounds 7 --out compat_speed.json
 
 Each round times the original, one environment of ours and the native vector of 16 on two threads, one after another,
 on stage 1-1 with the same random actions: every frame as 240 x 256 RGB, with info and reward. What counts is the ratio
