@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from warpzone.master import phases
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import open_state
@@ -78,3 +79,22 @@ def test_commands_run_so_many_at_a_time_and_are_remembered_from_their_start(tmp_
     assert {name: child.process.returncode for name, child in over.items()} == {"version": 0, "nonsense": 2}
     remembered = {one["command"]: one["exit_code"] for one in work.state.commands}
     assert remembered == {"warpzone --version": 0, "warpzone dance": 2}
+
+
+@pytest.mark.slow
+def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phases, "MEASURE_S", 2.0)
+    monkeypatch.setattr(phases, "MEASURE_SHARE", 0.0)
+    tiny = "--preset cpu --num-envs 8 --rollout-steps 16 --minibatch-size 64 --log-interval 1 --stages 1-1 --plain"
+    work, _ = work_in(tmp_path, train_flags=f"{tiny} --torch-threads 1 --env-threads 1 --no-record-video")
+    work.state.phases["specialists"].spent_s = work.plan.ends_at("distil") - 45
+    work.enter("distil")
+    phases._train_to_the_end(work, "student", [])
+    lengths = [int(one["command"].split("--anneal-steps ")[1].split()[0]) for one in work.state.commands]
+    assert lengths[0] == phases.FAR
+    assert all(0 < length < 10_000_000 for length in lengths[1:])
+    assert len(lengths) >= 2
+    assert work.state.policies["student"].decisions > 0
+    assert work.left_s() < phases.LEAST_S["polish"]

@@ -175,13 +175,17 @@ def _train_to_the_end(work: Work, run: str, words: list[str]) -> None:
         record = work.last_record(run)
         steps, elapsed_s = record.get("global_step") or 0, record.get("elapsed_s") or 0.0
         seconds, schedule = max(work.left_s(), 0.0), []
-        if elapsed_s >= measure_s / 2:
+        measures = elapsed_s < measure_s and seconds > 4 * measure_s
+        if measures:
+            schedule = ["--anneal-steps", str(FAR)]
+        elif elapsed_s:
             schedule = ["--anneal-steps", str(anneal_steps(steps, steps / elapsed_s, seconds))]
-        elif seconds > 4 * measure_s:
-            seconds, schedule = measure_s, ["--anneal-steps", str(FAR)]
-        work.train(run, [*words, *schedule], seconds)
+        child = work.train(run, [*words, *schedule], seconds)
         while not (ended := work.crew.ended()):
             work.beat()
+            # By the run's own clock, which does not count its start.
+            if measures and (work.last_record(run).get("elapsed_s") or 0.0) >= measure_s:
+                child.stop()
         work.settle(ended[0])
     work.read_progress(run)
     if learner.error:
