@@ -125,7 +125,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_one_of_our_errors(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="does not exist"):
+    with pytest.raises(CheckpointError, match="There is no checkpoint or run"):
         run(["backfill", str(tmp_path / "nowhere")])
     with pytest.raises(ConfigError):
         run(["backfill", str(tmp_path), "--assume-rollout-steps", "0"])

@@ -184,7 +184,7 @@ def test_a_disk_that_fills_up_costs_new_checkpoints_but_not_the_old_one(tmp_path
     # Room for lines of text, not for the weights.
     result = _with_file_limit(tmp_path, 60_000, "--total-updates", "3", "--latest-every-updates", "1")
     assert result.returncode == 2
-    assert result.stdout.count("the checkpoints already there are untouched; training goes on") == 2
+    assert result.stdout.count("the checkpoints already there are untouched; training continues") == 2
     assert "warpzone: could not save" in result.stderr
     assert "Traceback" not in result.stderr
     assert latest(tmp_path) == 1
