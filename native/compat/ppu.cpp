@@ -66,7 +66,7 @@ void list_sprites(Ppu& p, int line) {
             p.list[p.listed++] = static_cast<u8>(i);
 }
 
-/// Line y of sprite i, as 8 pixels of 0..3. The row is reckoned from where the sprite is now: on line 0,
+/// Line y of sprite i, as 8 pixels of 0..3. The row is computed from where the sprite is now: on line 0,
 /// whose list is left over, it is negative and so reads another tile's bytes.
 u64 sprite_pixels(const Console& k, int i, int y) {
     const Ppu& p = k.state.ppu;
