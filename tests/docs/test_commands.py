@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,12 +100,13 @@ def test_a_command_on_a_page_works(
 
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if blocks(page, "python")])
-def test_the_python_on_a_page_works(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = ROOT / page
-    monkeypatch.chdir(workplace)
-    together: dict[str, object] = {}  # a later block may use names from an earlier one
-    for number, text in enumerate(blocks(path, "python")):
-        exec(compile(text, f"{page}[{number}]", "exec"), together)
+def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) -> None:
+    script = (
+        tmp_path / "page.py"
+    )  # all of them in a fresh Python: a later block may use names from an earlier one
+    script.write_text("\n\n".join(blocks(ROOT / page, "python")))
+    done = subprocess.run([sys.executable, str(script)], cwd=workplace, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def anchors(page: Path) -> set[str]:
