@@ -86,6 +86,7 @@ void bind_compat(nb::module_& m) {
         .def_prop_rw(
             "translate", [](Emulator& e) { return e.player.console().translate; },
             [](Emulator& e, bool on) { e.player.console().translate = on; })
+        .def_prop_ro("skipped_cycles", [](Emulator& e) { return e.player.console().skipped; })
         .def_prop_rw(
             "time_last", [](const Emulator& e) { return e.player.last.time; },
             [](Emulator& e, i64 v) { e.player.last.time = v; })

@@ -64,12 +64,15 @@ int write_register(Console& k, u16 addr, u8 value, i64 cycle) {
     return 0;
 }
 
-i64 skippable_polls(const Console& k, i64 clock, i64 turn) {
+i64 skip_polls(Console& k, i64 clock, i64 turn, i64 limit) {
     const Ppu& p = k.state.ppu;
     if (p.vblank || !p.first_write || k.state.status != p.hit << 6) return 0;
     // A turn that begins in cycle c reads after dot 3c + 2.
-    const i64 until = ppu::status_changes(k) / 3 - clock;
-    return until > 0 ? (until + turn - 1) / turn * turn : 0;
+    const i64 by_status = (ppu::status_changes(k) / 3 - clock + turn - 1) / turn,
+              by_limit = (limit - clock) / turn;
+    const i64 skipped = std::max<i64>(std::min(by_status, by_limit), 0) * turn;
+    k.skipped += skipped;
+    return skipped;
 }
 
 void reset(Console& k) {

@@ -69,6 +69,7 @@ struct Console {
     Screen screen;
     bool skip_idle_loops = true;  ///< off in the tests that compare with it on
     bool translate = true;        ///< run native code where there is any
+    i64 skipped = 0;  ///< cycles passed over in loops that poll the status, since the console was made
 };
 
 /// Like nes-py's reset: memory and screen keep what they hold.
@@ -90,8 +91,9 @@ i64 status_changes(const Console& k);
 u8 read_register(Console& k, u16 addr, i64 cycle);
 /// Returns the cycles that the CPU stands still afterwards.
 int write_register(Console& k, u16 addr, u8 value, i64 cycle);
-/// How many cycles a loop that polls the status, with turns of so many, can pass over at its head at `clock`.
-i64 skippable_polls(const Console& k, i64 clock, i64 turn);
+/// At the head, at `clock`, of a loop that polls the status with turns of so many cycles: passes over turns
+/// that would read the same again and begin before `limit`. Returns their cycles.
+i64 skip_polls(Console& k, i64 clock, i64 turn, i64 limit);
 
 namespace cpu {
 /// Runs instructions until `limit`.

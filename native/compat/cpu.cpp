@@ -159,9 +159,7 @@ struct Core {
         if (loop[0] != 0xAD || loop[1] != 0x02 || loop[2] != 0x20 || loop[3] != 0x29) return;
         if (a != (m.status & loop[4]) || zero != a || negative != a) return;
         const i64 turn = 9 + 2 * (((pc + 7) ^ pc) >> 8 & 1);
-        const i64 by_limit = (limit - clock) / turn * turn, by_status = skippable_polls(k, clock, turn);
-        const i64 skipped = by_limit < by_status ? by_limit : by_status;
-        if (skipped > 0) clock += skipped;
+        clock += compat::skip_polls(k, clock, turn, limit);
     }
 };
 

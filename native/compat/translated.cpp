@@ -1,5 +1,6 @@
 #include "compat/console.hpp"
 #include "nes/cpu.hpp"
+#include "nes/idle.hpp"
 #include "nes/jit.hpp"
 #include "nes/jit_context.hpp"
 
@@ -22,10 +23,14 @@ u32 write(jit::Context* c, u32 addr, u32 value, i64 cycle) {
     return static_cast<u32>(
         write_register(console(c), static_cast<u16>(addr), static_cast<u8>(value), cycle - kLate));
 }
-u32 skip_polls(jit::Context* c, u32 turn, u32, i64 clock) {
-    const i64 by_limit = (c->limit - clock) / turn * turn,
-              by_status = skippable_polls(console(c), clock, turn);
-    return static_cast<u32>(by_limit < by_status ? by_limit : by_status);
+/// `loop`: its address, and below that the cycles of a turn. Every turn passed over leaves A as it is now.
+u32 skip_polls(jit::Context* c, u32 loop, u32 a, i64 clock) {
+    Console& k = console(c);
+    const u8* const code = c->prg + (loop >> 16 & 0x7FFF);
+    const u8 status = k.state.status, read = code[3] == 0x29 ? status & code[4] : status;
+    const bool loads = code[0] != 0x2C;
+    if ((loads && a != read) || !idle::turns_again(code, status, static_cast<u8>(a))) return 0;
+    return static_cast<u32>(compat::skip_polls(k, clock, loop & 0xFFFF, c->limit));
 }
 
 enum : u8 { kNegative = 1, kOverflow = 2, kRest = 0x3C, kDecimal = 0x10, kZero = 0x40, kCarry = 0x80 };

@@ -56,6 +56,19 @@ def test_shortcuts_change_nothing(shortcut: str, lost_levels: bool) -> None:
         assert np.array_equal(fast.screen, slow.screen), step
 
 
+@pytest.mark.parametrize("translate", [True, False])
+def test_waiting_for_the_status_line_is_passed_over(translate: bool) -> None:
+    env = SuperMarioBrosEnv(target=(1, 1))
+    env.reset()
+    emulator = env._emulator
+    emulator.translate = translate
+    before = emulator.skipped_cycles
+    for _ in range(20):
+        env.step(128)
+    # Until sprite 0 is met, some lines down the screen.
+    assert (emulator.skipped_cycles - before) / 20 > 1000
+
+
 def test_copies_play_on_alike() -> None:
     env = SuperMarioBrosEnv(target=(1, 1))
     env.reset()
