@@ -74,7 +74,10 @@ int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out) {
 }
 
 End episode_end(const u8* r, Stage stage) {
-    if (stage.whole_game()) return game_over(r) ? End::GameOver : End::None;
+    if (stage.whole_game()) {
+        if (game_over(r)) return End::GameOver;
+        return world_over(r) && r[at::kWorld] == kLastWorld ? End::Axe : End::None;
+    }
     if (dying(r) || dead(r)) return time_left(r) == 0 ? End::TimeUp : End::Death;
     if (world_over(r)) return End::Axe;
     if (stage_over(r)) return End::Flag;

@@ -27,8 +27,9 @@ void shape_rewards(const RewardRule& rule, const i32* before, const i32* after, 
         const i32 more = change(kCoins, i), coins = more < 0 ? more + 100 : more;
         const bool flag = value(after, kFlagGet, i) != 0 && value(before, kFlagGet, i) == 0;
         const i32 end = value(after, kEnd, i);
+        // In the whole game an episode survives the loss of a life.
         const bool died = end == static_cast<i32>(End::Death) || end == static_cast<i32>(End::TimeUp) ||
-                          end == static_cast<i32>(End::GameOver);
+                          end == static_cast<i32>(End::GameOver) || change(kLife, i) < 0;
         const float amounts[kClipTerm] = {static_cast<float>(paid),
                                           static_cast<float>(points > 0 ? points : 0),
                                           static_cast<float>(flag),

@@ -1,6 +1,7 @@
 // Progress through many rooms, as in a whole game, on a made-up RAM.
 #include "smb/journey.hpp"
 
+#include "smb/game.hpp"
 #include "tests/expect.hpp"
 
 namespace {
@@ -59,10 +60,27 @@ void ground_counts_once() {
     EXPECT(p.journey.progress == 300 * smb::Journey::kRooms);
 }
 
+/// The whole game ends with the axe of its last castle, or with the last life; a single stage ends sooner.
+void the_last_axe_ends_the_game() {
+    u8 ram[0x800] = {};
+    const smb::Stage game{0, 0}, last{8, 4};
+    ram[smb::at::kLives] = 2;
+    ram[smb::at::kMode] = smb::kModeVictory;
+    for (int world = 0; world < 8; ++world) {
+        ram[smb::at::kWorld] = static_cast<u8>(world);
+        EXPECT(smb::episode_end(ram, game) == (world == 7 ? smb::End::Axe : smb::End::None));
+    }
+    ram[smb::at::kStage] = 3;
+    EXPECT(smb::episode_end(ram, last) == smb::End::Axe);
+    ram[smb::at::kLives] = 0xFF;
+    EXPECT(smb::episode_end(ram, game) == smb::End::GameOver);
+}
+
 }  // namespace
 
 int main() {
     progress_never_stops();
     ground_counts_once();
+    the_last_axe_ends_the_game();
     return test::result("journey");
 }

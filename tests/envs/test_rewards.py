@@ -12,7 +12,7 @@ from warpzone.envs.actions import ACTION_SETS, parse_buttons
 from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
-from warpzone.envs.telemetry import Journey, counts_as_ground, room
+from warpzone.envs.telemetry import Journey, counts_as_ground, died, room
 from warpzone.envs.vector import ENDS, MarioVectorEnv
 from warpzone.errors import ConfigError
 
@@ -144,9 +144,8 @@ def test_the_engine_reckons_rewards_to_the_bit_as_numpy_does(config: RewardConfi
         out = RewardArrays(n)
         fast.of_telemetry(before, after, fresh, out)
         total, terms = out.total, out.terms
-        died = np.isin(after[FIELDS.index("end")], [ENDS.index(e) for e in ("death", "time_up", "game_over")])
         by_name = [dict(zip(FIELDS, rows, strict=True)) for rows in (before, after)]
-        expected, expected_terms = slow(by_name[0], by_name[1], died)
+        expected, expected_terms = slow(by_name[0], by_name[1], died(*by_name))
         for name in TERMS:
             np.testing.assert_array_equal(terms[name], np.where(fresh, 0, expected_terms[name]))
         np.testing.assert_array_equal(total, np.where(fresh, 0, expected))
@@ -166,8 +165,7 @@ def test_rewards_of_real_play_are_those_of_its_telemetry(mode: str) -> None:
         _, rewards, terminated, truncated, info = envs.step(rng.integers(0, 5, 8))
         done = terminated | truncated
         after = info.get("final_info", info)
-        died = np.isin(after["end"], [ENDS.index(e) for e in ("death", "time_up", "game_over")])
-        expected, _ = shaper(before, after, died)
+        expected, _ = shaper(before, after, died(before, after))
         np.testing.assert_array_equal(rewards, np.where(fresh, 0, expected))
         if mode == "next_step":
             fresh = done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from rich.table import Table
 from warpzone.agents.agent import Agent, from_json, load_agent, resolve_checkpoint
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
+from warpzone.agents.whole_game import GameResult, evaluate_game
 from warpzone.cli.flags import parse
 from warpzone.envs.config import StageConfig
-from warpzone.envs.stages import parse_stages
+from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.build import cores
 from warpzone.run.config import named_device
@@ -35,7 +37,7 @@ class EvalConfig:
     trust_code: bool = False
     """Run the custom encoder kept in the run's folder; read it first."""
     stages: str = ""
-    """Stages: 'all', a world, or names; by default those trained on."""
+    """Stages: all, a world, names, or game (power-on to the last axe); default: those trained on."""
     episodes: int = 100
     """Episodes per stage and mode."""
     mode: str = "all"
@@ -83,6 +85,10 @@ class EvalConfig:
 
 
 SETTINGS = {"": EvalConfig}
+KINDS = (".json", ".md", ".png")
+"""What can be written, by the ending of the file's name."""
+Results = dict[str, list[StageResult]]
+"""Results of single stages by mode."""
 
 
 def run(argv: list[str]) -> int:
@@ -96,12 +102,17 @@ def run(argv: list[str]) -> int:
     if config.dry_run:
         print(json.dumps({"stages": stages, "modes": config.modes(), "episodes": config.episodes}))
         return EXIT_OK
+    if stages == [GAME] and config.out is not None and config.out.suffix in (".md", ".png"):
+        raise ConfigError(f"The whole game is written as .json, not as {config.out.suffix}: change --out.")
     console = Console()
     console.print(f"[eval] playing {played}", markup=False, highlight=False, soft_wrap=True)
-    results = _play(config, agent, stages, console)
-    console.print(result_table(results, config))
+    results, games = _play(config, agent, stages, console)
+    if results:
+        console.print(result_table(results, config))
+    for mode, game in games.items():
+        console.print(f"[eval] whole game, {mode}: {game}", markup=False, highlight=False, soft_wrap=True)
     if config.out is not None:
-        for path in _write(config.out, results, config, agent.meta.global_step):
+        for path in _write(config.out, results, games, config, agent.meta.global_step):
             console.print(f"[eval] wrote {path}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_OK
 
@@ -125,30 +136,41 @@ def _stages(config: EvalConfig, agent: Agent) -> list[str]:
 
 def _play(
     config: EvalConfig, agent: Agent, stages: list[str], console: Console
-) -> dict[str, list[StageResult]]:
-    results: dict[str, list[StageResult]] = {}
+) -> tuple[Results, dict[str, GameResult]]:
+    """The results of single stages and of whole games, by mode."""
+    results: Results = {}
+    games: dict[str, GameResult] = {}
+    single = [stage for stage in stages if stage != GAME]
+    options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
     with Progress(console=console, transient=True) as bars:
         for mode in config.modes():
             trial = Trial(config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads)
             task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
 
             def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
-                before = stages.index(stage) * total
+                before = [*single, GAME].index(stage) * total
                 bars.update(task, description=f"{mode} {stage}", completed=before + done)
 
-            options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
-            results[mode] = evaluate(agent, stages, trial, advance, **options)
+            if single:
+                results[mode] = evaluate(agent, single, trial, advance, **options)
+            if GAME in stages:
+                games[mode] = evaluate_game(agent, trial, partial(advance, GAME), **options)
             bars.update(task, description=mode)
-    return results
+    return results, games
 
 
 def _write(
-    out: Path, results: dict[str, list[StageResult]], config: EvalConfig, global_step: int
+    out: Path, results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
 ) -> list[Path]:
     folder = out.is_dir() or not out.suffix
-    paths = [out / f"eval{kind}" for kind in KINDS] if folder else [out]
+    paths = [out / f"eval{kind}" for kind in KINDS if results or kind == ".json"] if folder else [out]
     for path in paths:
-        data = KINDS[path.suffix](results, config, global_step)
+        if path.suffix == ".json":
+            data = (json.dumps(as_json(results, games, config, global_step), indent=2) + "\n").encode()
+        elif path.suffix == ".md":
+            data = as_markdown(results, config.title()).encode()
+        else:
+            data = as_png(results, config.title())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_durably(path, data)
@@ -157,7 +179,9 @@ def _write(
     return paths
 
 
-def as_json(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> dict[str, Any]:
+def as_json(
+    results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
+) -> dict[str, Any]:
     return {
         "checkpoint": config.checkpoint,
         "global_step": global_step,
@@ -167,10 +191,11 @@ def as_json(results: dict[str, list[StageResult]], config: EvalConfig, global_st
         "seed": config.seed,
         "lost_levels": config.lost_levels,
         "results": {mode: [r.as_dict() for r in rows] for mode, rows in results.items()},
+        "game": {mode: result.as_dict() for mode, result in games.items()},
     }
 
 
-def result_table(results: dict[str, list[StageResult]], config: EvalConfig) -> Table:
+def result_table(results: Results, config: EvalConfig) -> Table:
     table = Table(title=config.title())
     for column in ("stage", "mode", "cleared", "mean x", "max x", "decisions", "ends"):
         table.add_column(column, justify="left" if column in ("stage", "mode", "ends") else "right")
@@ -189,19 +214,3 @@ def result_table(results: dict[str, list[StageResult]], config: EvalConfig) -> T
         if len(rows) > 1:
             table.add_row("mean", mode, f"{mean_rate(rows):.1%}", "", "", "", "", style="bold")
     return table
-
-
-def _json_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
-    return (json.dumps(as_json(results, config, global_step), indent=2) + "\n").encode()
-
-
-def _markdown_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
-    return as_markdown(results, config.title()).encode()
-
-
-def _picture_file(results: dict[str, list[StageResult]], config: EvalConfig, global_step: int) -> bytes:
-    return as_png(results, config.title())
-
-
-KINDS = {".json": _json_file, ".md": _markdown_file, ".png": _picture_file}
-"""What can be written, by the ending of the file's name."""

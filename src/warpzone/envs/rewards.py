@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone import custom_code
 from warpzone.engine import FIELDS, shape_rewards
+from warpzone.envs.telemetry import died as died_between
 from warpzone.errors import ConfigError
 
 Floats = NDArray[np.float32]
@@ -19,8 +20,6 @@ Ints = NDArray[np.int32]
 
 BUILT_IN = ("distance", "score", "flag", "death", "time", "maze", "coin", "clip")
 TERMS = (*BUILT_IN, "custom")
-DEATHS = (1, 4, 5)
-"""Numbers of `end` that are deaths: death, time up and game over."""
 COINS_WRAP = 100
 """The game's counter of coins goes from 99 to 0."""
 
@@ -166,10 +165,11 @@ class RewardShaper:
         c = self.config
         if self.function is not None:
             fields = dict(zip(FIELDS, after, strict=True))
-            fields["died"] = np.isin(fields["end"], DEATHS)
+            fields_before = dict(zip(FIELDS, before, strict=True))
+            fields["died"] = died_between(fields_before, fields)
             out.rows[:] = 0
             custom = out.terms["custom"]
-            custom[:] = np.where(fresh, 0, self._custom(dict(zip(FIELDS, before, strict=True)), fields))
+            custom[:] = np.where(fresh, 0, self._custom(fields_before, fields))
             out.total[:] = custom
             np.subtract(after[FIELDS.index("x_pos")], before[FIELDS.index("x_pos")], out=out.dx)
             self.last_dx = out.dx

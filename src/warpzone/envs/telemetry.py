@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Ram = NDArray[np.uint8]
 ROOMS = 64
 _BOWSER, _FLAGPOLE = 0x2D, 0x31
+LAST_WORLD = 7
+"""As the game counts, from 0 on."""
 _PLAYING = 8
 _PAGE = 256
 """Pixels. Nobody walks that far in a frame."""
@@ -43,6 +45,12 @@ class End(IntEnum):
 
 
 DEATHS = (End.DEATH, End.TIME_UP, End.GAME_OVER)
+
+
+def died(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which environments lost a life in a step; only the whole game goes on after that."""
+    lost: NDArray[np.bool_] = np.isin(after["end"], DEATHS) | (after["life"] < before["life"])
+    return lost
 
 
 def digits(ram: Ram, address: int, count: int) -> int:
@@ -79,7 +87,9 @@ def flag_get(ram: Ram) -> bool:
 def episode_end(ram: Ram, stage: tuple[int, int]) -> End:
     """Whether and why the episode is over; stage (0, 0) is the whole game."""
     if stage == (0, 0):
-        return End.GAME_OVER if ram[0x075A] == 0xFF else End.NONE
+        if ram[0x075A] == 0xFF:
+            return End.GAME_OVER
+        return End.AXE if world_over(ram) and ram[0x075F] == LAST_WORLD else End.NONE
     if dying(ram) or ram[0x000E] == 0x06:
         return End.TIME_UP if time_left(ram) == 0 else End.DEATH
     if world_over(ram):
