@@ -73,13 +73,19 @@ def test_stages_are_counted_by_how_they_were_passed() -> None:
     ended = []
     for step, moments in enumerate(at):
         told = {
-            name: np.array([m[i] for m in moments]) for i, name in enumerate(("world", "stage", "life", "end"))
+            name: np.array([m[i] for m in moments])
+            for i, name in enumerate(("world", "stage", "life", "end"))
         }
         told["steps"] = np.array([step, step])
         counter.look(told)
         ended += [counter.game(i, told) for i in range(2) if told["end"][i]]
     finished, lost = ended
-    assert (finished.passed_without_death, finished.passed, finished.deaths, finished.finished) == (3, 3, 0, True)
+    assert (finished.passed_without_death, finished.passed, finished.deaths, finished.finished) == (
+        3,
+        3,
+        0,
+        True,
+    )
     assert (lost.passed_without_death, lost.passed, lost.deaths, lost.warps) == (1, 2, 2, 1)
     assert not lost.finished
 

@@ -59,6 +59,17 @@ def test_eval_counts_sampled_and_greedy_episodes(folder: Path) -> None:
     assert json.loads(out.read_text())["results"] == {"sampled": saved["results"]["sampled"]}
 
 
+def test_eval_plays_the_whole_game(folder: Path) -> None:
+    out = folder / "game.json"
+    flags = ("--stages", "1-1,game", "--mode", "sampled", "--episodes", "2", "--out", str(out))
+    result = warpzone(folder, "eval", *flags)
+    assert result.code == 0, result.err
+    assert "whole game, sampled: 2 games: 0 finished without a death" in result.out
+    saved = json.loads(out.read_text())
+    assert [row["stage"] for row in saved["results"]["sampled"]] == ["1-1"]
+    assert [game["deaths"] for game in saved["game"]["sampled"]["each"]] == [3, 3]
+
+
 def test_eval_writes_a_table_and_a_board_into_a_folder(folder: Path) -> None:
     out = folder / "board"
     flags = ("--stages", "1-1,4-2", "--episodes", "1", "--mode", "sampled,greedy", "--threads", "1")
