@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs bundle clean help
+.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs release-check bundle clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -64,6 +64,15 @@ sanitize: setup ## native tests and a 60-second fuzz under ASan and UBSan; those
 docs: setup ## the documentation as a website in site/; any warning is an error
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release-check: test docs ## everything a release has to pass: tests, docs, figures, a wheel that installs and plays
+	$(BIN)/python bench/figures.py --check
+	rm -rf build/release
+	$(BIN)/python -m build --outdir build/release
+	$(PYTHON) -m venv build/release/env
+	build/release/env/bin/python -m pip install --quiet -c constraints.txt build/release/*.whl
+	build/release/env/bin/warpzone train --runs-dir build/release/runs --total-updates 2 --no-record-video --plain
+	build/release/env/bin/warpzone eval --runs-dir build/release/runs --checkpoint mario --episodes 2 --mode sampled
 
 TARGET ?= current
 bundle: setup ## all wheels for an install without internet in bundle/ (TARGET=manylinux_2_28_x86_64 for another machine)

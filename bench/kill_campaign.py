@@ -7,21 +7,24 @@ Prints one line per kind of kill; exits with 1 if any kill was unsound.
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.checkpoints.kill_trial import FAULTS, kill_once
 from tests.checkpoints.train_kill_trial import FLAGS, KINDS, kill_training, strayed
+
+from warpzone.cli.info import made
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Config:
     kills_per_run: int = 10
     """Kills per run, each resuming from what the previous one left."""
     seed: int = 0
+    out: Path | None = None
+    """JSON file for the totals."""
 
 
 @dataclass
@@ -46,8 +51,8 @@ class Tally:
     most_lost: int = 0
 
 
-def kill_trainings(config: Config, folder: Path) -> list[str]:
-    """Kill `warpzone train`; returns the problems."""
+def kill_trainings(config: Config, folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Kill `warpzone train`; returns the problems and what is worth keeping."""
     tallies, problems = {kind: Tally() for kind in KINDS}, []
     furthest = 1
     for kill in range(config.kills):
@@ -68,11 +73,13 @@ def kill_trainings(config: Config, folder: Path) -> list[str]:
     print("|---|---|---|---|---|---|")
     for kind, t in tallies.items():
         print(f"| {kind} | {t.kills} | {t.while_saving} | {t.failed_saves} | {t.most_lost} | {t.unsound} |")
-    return problems + _strayed_runs(folder, furthest)
+    strayed_runs, runs = _strayed_runs(folder, furthest)
+    kinds = {kind: asdict(tally) for kind, tally in tallies.items()}
+    return problems + strayed_runs, {"kinds": kinds, "runs": runs, "bit_exact_runs": runs - len(strayed_runs)}
 
 
-def _strayed_runs(folder: Path, furthest: int) -> list[str]:
-    """Runs that differ in any bit from the run that was never killed."""
+def _strayed_runs(folder: Path, furthest: int) -> tuple[list[str], int]:
+    """Runs that differ in any bit from the run that was never killed, and the number of all runs."""
     runs = sorted(folder.glob("run_*/"))
     flags = [*FLAGS, "--runs-dir", str(folder), "--run-name", "whole", "--total-updates", str(furthest)]
     command = [sys.executable, "-m", "warpzone.cli.main", "train", *flags]
@@ -81,11 +88,11 @@ def _strayed_runs(folder: Path, furthest: int) -> list[str]:
         f"{run.name} differs at update {at[0]}" for run in runs if (at := strayed(run, folder / "whole"))
     ]
     print(f"{len(runs) - len(problems)} of {len(runs)} runs are bit-exact with a run that was never killed")
-    return problems
+    return problems, len(runs)
 
 
-def kill_stand_ins(config: Config, folder: Path) -> list[str]:
-    """Kill the small program; returns the problems."""
+def kill_stand_ins(config: Config, folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Kill the small program; returns the problems and what is worth keeping."""
     kills, lost, problems = Counter[str](), Counter[str](), []
     for kill in range(config.kills):
         fault = FAULTS[kill % len(FAULTS)]
@@ -98,7 +105,7 @@ def kill_stand_ins(config: Config, folder: Path) -> list[str]:
     print("| fault | kills | unsound |\n|---|---|---|")
     for fault in FAULTS:
         print(f"| {fault} | {kills[fault]} | {lost[fault]} |")
-    return problems
+    return problems, {"kinds": {fault: {"kills": kills[fault], "unsound": lost[fault]} for fault in FAULTS}}
 
 
 def main(config: Config) -> int:
@@ -107,8 +114,12 @@ def main(config: Config) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as folder:
         campaign = kill_trainings if config.target == "train" else kill_stand_ins
-        problems = campaign(config, Path(folder))
-    print(f"{config.kills} kills in {time.monotonic() - started:.0f} s, {len(problems)} problems")
+        problems, kept = campaign(config, Path(folder))
+    seconds = time.monotonic() - started
+    print(f"{config.kills} kills in {seconds:.0f} s, {len(problems)} problems")
+    if config.out is not None:
+        document = {**made(), "kills": config.kills, "seconds": seconds, "problems": problems, **kept}
+        config.out.write_text(json.dumps(document, indent=1) + "\n")
     print("\n".join(problems))
     return 1 if problems else 0
 

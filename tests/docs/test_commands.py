@@ -18,7 +18,7 @@ from warpzone.cli.main import main
 from warpzone.cli.reference import WRITTEN
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {"pip", "ssh", "jq", "docker", "source", "git"}
 """Tools that are not ours: their lines are not run."""
@@ -133,7 +133,8 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 def test_a_readme_is_short_and_its_tables_are_readable(readme: str) -> None:
     lines = (ROOT / readme).read_text().splitlines()
     assert len(lines) < 150
-    cells = [cell for line in lines if line.startswith("|") for cell in line.strip("|").split("|")]
+    shown = [re.sub("<!--.*?-->", "", line) for line in lines]
+    cells = [cell for line in shown if line.startswith("|") for cell in line.strip("|").split("|")]
     assert [cell for cell in cells if len(re.sub(r"\]\([^)]*\)", "]", cell).split()) > 20] == []
 
 

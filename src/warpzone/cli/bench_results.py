@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from warpzone.cli.info import processor
+from warpzone.cli.info import made
 from warpzone.errors import ConfigError
 
 
@@ -43,7 +43,7 @@ def write_json(path: Path | None, name: str, results: dict[str, Any], console: C
     path = path / name if path.is_dir() else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"processor": processor(), **results}, indent=2) + "\n")
+        path.write_text(json.dumps({**made(), **results}, indent=2) + "\n")
     except OSError as error:
         raise ConfigError(
             f"{path} can't be written ({error.strerror or error}): choose another --out."

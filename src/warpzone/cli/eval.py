@@ -17,6 +17,7 @@ from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.agents.whole_game import GameResult, evaluate_game
 from warpzone.cli.flags import parse
+from warpzone.cli.info import made
 from warpzone.envs.config import StageConfig
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
@@ -183,6 +184,7 @@ def as_json(
     results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
 ) -> dict[str, Any]:
     return {
+        **made(),
         "checkpoint": config.checkpoint,
         "global_step": global_step,
         "episodes": config.episodes,

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
+import sys
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal
 
 import tyro
@@ -45,6 +49,21 @@ def processor() -> str:
     except OSError:
         names = []
     return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def made() -> dict[str, str]:
+    """How a file of results came about: the command, the date, the machine and the version."""
+    import torch
+
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    script = Path(sys.argv[0])
+    program = ["python", f"bench/{script.name}"] if script.parent.name == "bench" else ["warpzone"]
+    return {
+        "command": shlex.join([*program, *sys.argv[1:]]),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "hardware": ", ".join([f"{platform.machine()}: {processor()}", *gpus]),
+        "version": __version__,
+    }
 
 
 def gather() -> dict[str, Any]:

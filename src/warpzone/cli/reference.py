@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ SETTINGS = """# Settings
 
 `warpzone train -h` shows the flags that people use, `warpzone train --help-all` all of them. A boolean `--x` is
 switched off by `--no-x`. What is not set comes from the run that is resumed, else from a [preset](#presets), else
-from the default. Which settings suit which stage: [settings by stage](stages.md). Flags of the other commands:
-[commands](commands.md).
+from the default. Which settings suit which stage: [settings by stage](stages.md). Network and algorithm:
+[settings of the learner](settings-learning.md). Flags of the other commands: [commands](commands.md).
 
 ## Environment variables
 
@@ -30,31 +31,54 @@ Every flag of every command can be set by an environment variable: `WARPZONE_` a
 `WARPZONE_NUM_ENVS=32` is `--num-envs 32`. An explicit flag wins. A `WARPZONE_` variable that is no flag is named in
 a warning. Other variables have no effect, except these, most of them of [the seed system](from-the-seed-system.md):
 """
+LEARNING = """# Settings of the learner
+
+The flags of `warpzone train` for network, algorithm, teachers, trails, replay and data collection. What to learn, how long and where:
+[settings](settings.md).
+"""
+LEARNING_GROUPS = ("teachers", "model", "learn", "replay", "adaptive", "collect", "trail")
 COMMANDS = """# Commands
 
 The flags of every command but `warpzone train`, which has [a page of its own](settings.md). Each can be set by an
-environment variable too: `WARPZONE_PORT=8500` is `--port 8500`.
+environment variable too: `WARPZONE_PORT=8500` is `--port 8500`. Checking, repairing and measuring:
+[commands for maintenance](commands-maintenance.md).
 """
+MAINTENANCE = """# Commands for maintenance
+
+The flags of the commands that check, repair and measure. The others: [commands](commands.md).
+"""
+MAINTENANCE_COMMANDS = ("checkpoints", "doctor", "info", "bench")
 TEACHERS = "Policy distillation from other agents (kickstarting)."
 
 
 def settings_page() -> str:
-    """The settings of a training."""
-    parts = {name: type(getattr(TrainConfig(), name)) for name in inspect.signature(TrainConfig).parameters}
+    """The settings of a training: what to learn, how long and where."""
     text = [SETTINGS, WRITTEN, variables_table(), "\n## Presets\n"]
     text += ["What `--preset` changes; `auto` is `gpu` where there is CUDA.\n"]
     text += ["<!-- presets: warpzone info presets -->", preset_table(), "<!-- end of presets -->"]
+    return "\n".join([*text, *_groups(of_learning=False)]) + "\n"
+
+
+def learning_page() -> str:
+    """The settings of a training: how it learns."""
+    return "\n".join([LEARNING, WRITTEN.rstrip(), *_groups(of_learning=True)]) + "\n"
+
+
+def _groups(*, of_learning: bool) -> list[str]:
+    parts = {name: type(getattr(TrainConfig(), name)) for name in inspect.signature(TrainConfig).parameters}
+    text = []
     for group, flags in flag_groups(flags_of(TrainConfig())).items():
-        about = inspect.getdoc(parts[group]) if group in parts else TEACHERS
-        text += [f"\n## {group.capitalize()}\n\n{about}\n", flag_table(flags)]
-    return "\n".join(text) + "\n"
+        if (group in LEARNING_GROUPS) == of_learning:
+            about = inspect.getdoc(parts[group]) if group in parts else TEACHERS
+            text += [f"\n## {group.capitalize()}\n\n{about}\n", flag_table(flags)]
+    return text
 
 
-def commands_page() -> str:
+def commands_page(head: str = COMMANDS, *, of_maintenance: bool = False) -> str:
     """The settings of the other commands."""
-    text = [COMMANDS, WRITTEN.rstrip()]
+    text = [head, WRITTEN.rstrip()]
     for command, kind in settings_of_commands().items():
-        if kind is not TrainConfig:
+        if kind is not TrainConfig and (command.split()[0] in MAINTENANCE_COMMANDS) == of_maintenance:
             text += [
                 f"\n## warpzone {command}\n\n{inspect.getdoc(kind)}\n",
                 flag_table(flags_of(blank(kind))),
@@ -62,7 +86,12 @@ def commands_page() -> str:
     return "\n".join(text) + "\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"settings.md": settings_page, "commands.md": commands_page}
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "settings-learning.md": learning_page,
+    "commands.md": commands_page,
+    "commands-maintenance.md": partial(commands_page, MAINTENANCE, of_maintenance=True),
+}
 
 
 def variables_table() -> str:

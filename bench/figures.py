@@ -1,0 +1,162 @@
+"""Puts the figures of the README and the documentation in from the files that commands wrote to docs/data.
+
+    python bench/figures.py            # rewrites the pages
+    python bench/figures.py --check    # fails if a page and its files differ
+
+A figure stands on a page as `<!--figure NAME-->TEXT<!--/figure-->`; `FIGURES` says how each text follows from a file.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "docs" / "data"
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
+Z = 1.96
+
+
+@cache
+def load(name: str) -> Any:
+    return json.loads((DATA / name).read_text())
+
+
+def ends(
+    name: str, values: Callable[[], Iterable[float]], form: str = ",.0f"
+) -> dict[str, Callable[[], str]]:
+    """Two figures: the least and the most of some values, as NAME-low and NAME-high."""
+    return {
+        f"{name}-low": lambda: format(min(values()), form),
+        f"{name}-high": lambda: format(max(values()), form),
+    }
+
+
+def percent(rate: float, digits: int = 1) -> str:
+    return f"{100 * rate:.{digits}f} %"
+
+
+def ratio(name: str, values: Callable[[], dict[str, float]]) -> dict[str, Callable[[], str]]:
+    """Three figures: the median of a ratio over the rounds, the lowest and the highest."""
+
+    def pick(*keys: str) -> str:
+        return f"{next(values()[key] for key in keys if key in values()):,.0f}"
+
+    return {
+        name: lambda: pick("median"),
+        f"{name}-low": lambda: pick("low", "min"),
+        f"{name}-high": lambda: pick("high", "max"),
+    }
+
+
+def rates_32(mode: str) -> list[float]:
+    return [row["clear_rate"] for row in load("eval-32.json")["results"][mode]]
+
+
+def mean_32(mode: str) -> float:
+    rates = rates_32(mode)
+    return sum(rates) / len(rates)
+
+
+def half_width_32() -> float:
+    """Half the 95 % interval of the mean over stages, each of which has its own rate."""
+    rows = load("eval-32.json")["results"]["sampled"]
+    variance = sum(r["clear_rate"] * (1 - r["clear_rate"]) / r["episodes"] for r in rows)
+    return Z * sqrt(variance) / len(rows)
+
+
+def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]:
+    """Runs of a stage with the defaults."""
+    return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]
+
+
+def h200_seconds() -> list[float]:
+    """When the three runs of 1-1 on the H200 were over."""
+    seconds = []
+    for seed in range(3):
+        with (ROOT / f"docs/media/curves/h200-1-1-seed{seed}.csv").open() as file:
+            seconds.append(float(list(csv.DictReader(file))[-1]["elapsed_s"]))
+    return seconds
+
+
+def game(mode: str, key: str, form: str) -> str:
+    return format(load("game-32.json")["game"][mode][key], form)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    **ends("1-1-cpu-seconds", lambda: [run["seconds"] for run in learned("1-1")]),
+    **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
+    **ends("1-1-cpu-decisions", lambda: [run["decisions"] / 1e6 for run in learned("1-1")], ".2f"),
+    "1-1-cpu-seeds": lambda: str(len(learned("1-1"))),
+    **ends("1-1-h200-seconds", h200_seconds),
+    "32-mean": lambda: percent(mean_32("sampled")),
+    "32-half-width": lambda: f"{100 * half_width_32():.1f}",
+    **ends(
+        "32-mean", lambda: [100 * (mean_32("sampled") + sign * half_width_32()) for sign in (-1, 1)], ".1f"
+    ),
+    "32-lowest": lambda: percent(min(rates_32("sampled")), 0),
+    "32-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled"))),
+    "32-greedy": lambda: percent(mean_32("greedy")),
+    "32-sticky": lambda: percent(mean_32("sticky")),
+    "game-sampled-mean": lambda: game("sampled", "mean_passed_without_death", ".1f"),
+    "game-sampled-most": lambda: game("sampled", "most_passed_without_death", "d"),
+    "game-sampled-games": lambda: game("sampled", "games", "d"),
+    "game-sampled-finished": lambda: game("sampled", "finished", "d"),
+    "game-greedy-mean": lambda: game("greedy", "mean_passed_without_death", ".1f"),
+    "game-greedy-most": lambda: game("greedy", "most_passed_without_death", "d"),
+    "game-sticky-mean": lambda: game("sticky", "mean_passed_without_death", ".1f"),
+    **ratio("compat-single", lambda: load("compat_speed.json")["times_the_original"]["single"]),
+    **ratio("compat-vector", lambda: load("compat_speed.json")["times_the_original"]["vector"]),
+    **ratio("env-1-thread", lambda: load("env.json")["times_nes_py"]["64 environments, 1 thread"]),
+    "compat-steps": lambda: f"{load('compat_equivalence.json')['totals']['steps']:,}",
+    "compat-differences": lambda: str(
+        sum(
+            load("compat_equivalence.json")["totals"][key]
+            for key in ("info", "reward", "done", "ram", "pixels")
+        )
+    ),
+    "kills": lambda: str(load("kills.json")["kills"]),
+    "kills-unsound": lambda: str(sum(kind["unsound"] for kind in load("kills.json")["kinds"].values())),
+    "kills-runs": lambda: str(load("kills.json")["runs"]),
+    "kills-bit-exact": lambda: str(load("kills.json")["bit_exact_runs"]),
+}
+
+
+def filled(text: str) -> str:
+    """A page with its figures as the files have them."""
+
+    def put(match: re.Match[str]) -> str:
+        if match[1] not in FIGURES:
+            raise SystemExit(f"There is no figure {match[1]!r}: add it to FIGURES in bench/figures.py.")
+        return f"<!--figure {match[1]}-->{FIGURES[match[1]]()}<!--/figure-->"
+
+    return MARK.sub(put, text)
+
+
+def main(check: bool) -> int:
+    stale = []
+    for page in PAGES:
+        before = page.read_text()
+        after = filled(before)
+        if after != before:
+            stale.append(str(page.relative_to(ROOT)))
+            if not check:
+                page.write_text(after)
+    used = {name for page in PAGES for name, _ in MARK.findall(page.read_text())}
+    unused = sorted(FIGURES.keys() - used)
+    if unused:
+        print(f"On no page: {', '.join(unused)}.")
+    print(f"{'Stale' if check else 'Rewritten'}: {', '.join(stale) or 'none'}.")
+    return 1 if check and (stale or unused) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
