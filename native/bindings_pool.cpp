@@ -56,6 +56,12 @@ class SettingReader {
         v.clear();
         for (const auto& [world, stage] : stages) v.push_back({world, stage});
     }
+    void operator()(const char* name, std::vector<std::vector<u8>>& v) {
+        std::vector<nb::bytes> memories;
+        if (!read(name, memories, "a list of bytes")) return;
+        v.clear();
+        for (const nb::bytes& memory : memories) v.push_back(to_vector(memory));
+    }
     void operator()(const char* name, std::vector<u8>& v) {
         if (!read(name, v, "a list of buttons, each 0 to 255")) return;
     }
@@ -190,10 +196,19 @@ void bind_pool(nb::module_& m) {
              [](PoolObject& self, std::vector<double> weights) {
                  self.pool.set_stage_weights(std::move(weights));
              })
-        .def("add_stage",
-             [](PoolObject& self, int world, int stage) {
+        .def(
+            "add_stage",
+            [](PoolObject& self, int world, int stage, const nb::bytes& memory) {
+                auto bytes = to_vector(memory);
+                nb::gil_scoped_release release;
+                return self.pool.add_stage({world, stage}, std::move(bytes));
+            },
+            "world"_a, "stage"_a, "memory"_a = nb::bytes("", 0))
+        .def("set_stage",
+             [](PoolObject& self, int which, int world, int stage, const nb::bytes& memory) {
+                 auto bytes = to_vector(memory);
                  nb::gil_scoped_release release;
-                 return self.pool.add_stage({world, stage});
+                 self.pool.set_stage(which, {world, stage}, std::move(bytes));
              })
         .def("queue_start", [](PoolObject& self, int index,
                                const nb::bytes& b) { self.pool.queue_start(index, to_vector(b)); })

@@ -52,10 +52,12 @@ static_assert(std::is_trivially_copyable_v<Machine>);
 /// `to = from`, for two machines with the same cartridge, leaving out memories that neither has used.
 inline void copy_machine(Machine& to, const Machine& from, const Cartridge& c) {
     constexpr std::size_t used = offsetof(Machine, ppu) + offsetof(Ppu, vram) + 0x800;
-    if (c.chr_is_ram || c.mirroring == Mirroring::FourScreen || to.wram_used || from.wram_used)
+    if (c.chr_is_ram || c.mirroring == Mirroring::FourScreen) {
         to = from;
-    else
-        std::memcpy(static_cast<void*>(&to), &from, used);
+        return;
+    }
+    if (to.wram_used || from.wram_used) std::memcpy(to.wram, from.wram, sizeof to.wram);
+    std::memcpy(static_cast<void*>(&to), &from, used);
 }
 
 /// Switches the exact shortcuts off, for the tests that compare with them on.

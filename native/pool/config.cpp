@@ -31,6 +31,11 @@ void check(const PoolConfig& c) {
     if (s.channels.empty()) throw PoolError("channels must name at least one of y, r, g and b.");
     if (s.actions.empty()) throw PoolError("actions must hold the buttons of at least one action.");
     if (c.stages.empty()) throw PoolError("stages must hold at least one (world, stage).");
+    if (!c.memories.empty() && c.memories.size() != c.stages.size())
+        throw PoolError("memories must hold the bytes at $6000 for each of the stages, or nothing.");
+    for (const auto& memory : c.memories)
+        if (memory.size() > sizeof(Machine::wram))
+            throw PoolError("memories must hold at most 8192 bytes for a stage.");
     for (const smb::Stage& stage : c.stages)
         if (!stage.whole_game() &&
             (stage.world < 1 || stage.world > kMostWorlds || stage.stage < 1 || stage.stage > kStagesInWorld))

@@ -22,6 +22,7 @@ struct SlotConfig {
     double sticky = 0;
     int noop_max = 0;
     bool max_pool = false;
+    bool levels = false;        ///< stages may be anybody's: one that crashes the game ends the episode
     bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
     int stall_limit = 0;        ///< decisions without new ground before the episode is truncated; 0: never
     int step_limit = 0;         ///< decisions before it is truncated; 0: never
@@ -36,6 +37,7 @@ struct PoolConfig {
     Autoreset autoreset = Autoreset::NextStep;
     bool lost_levels = false, pin = true;
     std::vector<smb::Stage> stages;
+    std::vector<std::vector<u8>> memories;  ///< what each stage finds at $6000; none, or one for each
     SlotConfig slot;
 };
 
@@ -49,7 +51,7 @@ void visit(PoolConfig& c, Visitor&& v) {
     v("noop_max", s.noop_max), v("max_pool", s.max_pool), v("ground_stood", s.ground_stood);
     v("stall_limit", s.stall_limit), v("step_limit", s.step_limit), v("autoreset", c.autoreset);
     v("pal", s.region), v("lost_levels", c.lost_levels), v("pin", c.pin);
-    v("stages", c.stages), v("actions", s.actions);
+    v("stages", c.stages), v("memories", c.memories), v("levels", s.levels), v("actions", s.actions);
 }
 
 /// Throws PoolError where a pool can't be made of these.

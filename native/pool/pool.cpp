@@ -39,8 +39,8 @@ Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
       team_(config_.threads, {.pin = config_.pin}) {
-    for (const auto& stage : config_.stages)
-        starts_.push_back(smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels));
+    for (std::size_t i = 0; i < config_.stages.size(); ++i)
+        starts_.push_back(start_of(config_.stages[i], memory_of(i)));
     set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
     for (int i = 0; i < config_.environments; ++i)
         slots_.push_back(std::make_unique<Slot>(cartridge_, config_.slot, resizer_));
@@ -60,17 +60,57 @@ void Pool::set_stage_weights(std::vector<double> weights) {
     cumulative_ = std::move(weights);
 }
 
-int Pool::add_stage(smb::Stage stage) {
+std::shared_ptr<const smb::Start> Pool::start_of(smb::Stage stage, const std::vector<u8>& memory) const {
+    try {
+        return smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels, memory);
+    } catch (const smb::GameError&) {
+        if (!config_.slot.levels) throw;
+        throw PoolError("The level in the place of stage " + std::to_string(stage.world) + "-" +
+                        std::to_string(stage.stage) +
+                        " does not start: the game never gives the player control in it.");
+    }
+}
+
+const std::vector<u8>& Pool::memory_of(std::size_t which) const {
+    static const std::vector<u8> none;
+    return config_.memories.empty() ? none : config_.memories[which];
+}
+
+int Pool::which(const Slot& s) const {
+    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
+        const auto& memory = memory_of(i);
+        if (config_.stages[i] == s.stage() && std::equal(memory.begin(), memory.end(), s.machine().wram))
+            return static_cast<int>(i);
+    }
+    return -1;
+}
+
+int Pool::add_stage(smb::Stage stage, std::vector<u8> memory) {
     const Turn turn(*this);
-    const auto found = std::find(config_.stages.begin(), config_.stages.end(), stage);
-    if (found != config_.stages.end()) return static_cast<int>(found - config_.stages.begin());
+    for (std::size_t i = 0; i < config_.stages.size(); ++i)
+        if (config_.stages[i] == stage && memory_of(i) == memory) return static_cast<int>(i);
     PoolConfig with = config_;
     with.stages.push_back(stage);
+    if (!memory.empty() || !with.memories.empty()) with.memories.push_back(std::move(memory));
     check(with);
-    starts_.push_back(smb::prepare(*cartridge_, stage, config_.slot.region, config_.lost_levels));
-    config_.stages.push_back(stage);
+    auto start = start_of(stage, with.memories.empty() ? std::vector<u8>{} : with.memories.back());
+    starts_.push_back(std::move(start));
+    config_.stages = std::move(with.stages);
+    config_.memories = std::move(with.memories);
     cumulative_.push_back(cumulative_.back());
     return static_cast<int>(config_.stages.size()) - 1;
+}
+
+void Pool::set_stage(int which, smb::Stage stage, std::vector<u8> memory) {
+    const Turn turn(*this);
+    const auto at = static_cast<std::size_t>(which);
+    if (which < 0 || at >= config_.memories.size())
+        throw PoolError("There is no stage " + std::to_string(which) + " with memory of its own.");
+    PoolConfig with{.stages = {stage}, .memories = {std::move(memory)}, .slot = config_.slot};
+    check(with);
+    starts_[at] = start_of(stage, with.memories[0]);
+    config_.stages[at] = stage;
+    config_.memories[at] = std::move(with.memories[0]);
 }
 
 Slot& Pool::slot_at(int index) {
@@ -126,14 +166,13 @@ void Pool::begin_episode(int index) {
         queued.clear();
         const Random keep = s.random();
         s.load(blob);
-        const auto at = std::find(config_.stages.begin(), config_.stages.end(), s.stage());
-        s.begin(blob, static_cast<int>(at == config_.stages.end() ? 0 : at - config_.stages.begin()));
+        s.begin(blob, std::max(which(s), 0));
         s.random() = keep;
         return;
     }
     const auto at = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, u) - cumulative_.begin();
-    const auto which = static_cast<std::size_t>(at);
-    s.begin(*starts_[which], config_.stages[which], static_cast<int>(which));
+    const auto chosen = static_cast<std::size_t>(at);
+    s.begin(starts_[chosen], config_.stages[chosen], static_cast<int>(chosen));
 }
 
 void Pool::emit(int index) {

@@ -38,7 +38,9 @@ class Pool {
     /// How likely each stage is to be sampled for the next episodes.
     void set_stage_weights(std::vector<double> weights);
     /// Makes another stage available, with weight zero; its index. One that is there already keeps its own.
-    int add_stage(smb::Stage stage);
+    int add_stage(smb::Stage stage, std::vector<u8> memory);
+    /// Puts another stage in the place of one: episodes that begin from now on play it.
+    void set_stage(int which, smb::Stage stage, std::vector<u8> memory);
     /// The next episode of this environment begins from the snapshot.
     void queue_start(int index, std::vector<u8> snapshot);
 
@@ -64,11 +66,15 @@ class Pool {
     Slot& slot(int index) { return *slots_[static_cast<std::size_t>(index)]; }
     Slot& slot_at(int index);  ///< checked
     static void raise(const WorkError& e);
+    std::shared_ptr<const smb::Start> start_of(smb::Stage stage, const std::vector<u8>& memory) const;
+    const std::vector<u8>& memory_of(std::size_t which) const;
+    /// The stage that a slot plays, by what it is and what it has at $6000; -1 where it is none of these.
+    int which(const Slot& s) const;
 
     std::shared_ptr<const Cartridge> cartridge_;
     PoolConfig config_;
     Resizer resizer_;
-    std::vector<std::unique_ptr<smb::Start>> starts_;
+    std::vector<std::shared_ptr<const smb::Start>> starts_;
     std::vector<std::unique_ptr<Slot>> slots_;
     std::vector<double> cumulative_;
     std::vector<std::vector<u8>> queued_;

@@ -25,7 +25,7 @@ void Slot::play(u8 buttons, Frame* out) {
     e.held = buttons;
     run_frame(machine_, *cartridge_, buttons, 0, out);
     ++e.frames;
-    if (machine_.jammed)
+    if (machine_.jammed && !config_->levels)
         throw smb::GameError("the game crashed: its processor met an instruction that stops it");
 }
 
@@ -55,19 +55,19 @@ void Slot::keep_before(Scene scene, u8 buttons, int count) {
     scene_frames_ = count;
 }
 
-void Slot::begin(const smb::Start& start, smb::Stage stage, int stage_index) {
-    copy_machine(machine_, start.machine, *cartridge_);
+void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int stage_index) {
+    start_ = std::move(start);
+    copy_machine(machine_, start_->machine, *cartridge_);
     const Random random = episode_.random;
     episode_ = {};
     episode_.random = random;
     episode_.stage_index = stage_index;
-    start_ = &start;
     stage_ = stage;
     const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
     keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
     Canvas& on = canvas();
     on.have_previous = false;
-    if (idle == 0) std::memcpy(static_cast<void*>(&on.newest), &start.frame, sizeof(Frame));
+    if (idle == 0) std::memcpy(static_cast<void*>(&on.newest), &start_->frame, sizeof(Frame));
     for (int i = 1; i <= idle; ++i) {
         run_frame(machine_, *cartridge_, 0, 0, i == idle ? &on.newest : nullptr);
         ++episode_.frames;
@@ -102,7 +102,13 @@ int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
         e.flag = smb::flag_get(machine_.ram);
         e.journey.look(machine_.ram, config_->ground_stood);
         if (over()) return i + 1;
-        e.frames += smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), out);
+        const int scenes = smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), out);
+        e.frames += scenes;
+        // A level that stops the game's processor, or never gives the player control again.
+        if (config_->levels && (machine_.jammed || scenes >= smb::kLongestScene)) {
+            e.end = smb::End::Stalled;
+            return i + 1;
+        }
     }
     return count;
 }

@@ -17,7 +17,7 @@ class Slot {
     Random& random() { return episode_.random; }
 
     /// Begins an episode at the start of a stage, after up to `noop_max` random idle frames.
-    void begin(const smb::Start& start, smb::Stage stage, int stage_index);
+    void begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int stage_index);
     /// Begins an episode from a snapshot.
     void begin(const std::vector<u8>& snapshot, int stage_index);
 
@@ -75,8 +75,8 @@ class Slot {
     Scene scene_ = Scene::Restored;
     u8 scene_buttons_ = 0;
     i32 scene_frames_ = 0;
-    const smb::Start* start_ = nullptr;  ///< of this episode; the pool's
-    std::vector<u8> stack_;              ///< ring of pictures
+    std::shared_ptr<const smb::Start> start_;  ///< of this episode
+    std::vector<u8> stack_;                    ///< ring of pictures
     int newest_ = 0;
 
     smb::Stage stage_;

@@ -1,10 +1,9 @@
 #include "smb/game.hpp"
 
+#include <algorithm>
+
 namespace wz::smb {
 namespace {
-
-/// Longest scene a game shows without the player: far longer than any in Super Mario Bros (about 20 seconds).
-constexpr int kLongestScene = 60 * 60;
 
 /// The game counts the walk-in before an underground or water stage as an area of its own.
 int first_area(Stage s, bool lost_levels) {
@@ -15,17 +14,23 @@ int first_area(Stage s, bool lost_levels) {
 
 }  // namespace
 
-std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels) {
-    auto start = std::make_unique<Start>();
+std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
+                                     std::span<const u8> memory) {
+    auto start = std::make_shared<Start>();
     Machine& m = start->machine;
     power_on(m, c, region);
+    if (!memory.empty()) {
+        std::copy_n(memory.begin(), std::min(memory.size(), sizeof m.wram), m.wram);
+        m.wram_used = 1;
+    }
     int frames = 0;
+    auto before = std::make_unique<Machine>();
     auto advance = [&](u8 buttons) {
         if (++frames > kLongestScene || m.jammed)
             throw GameError(
                 "The ROM did not reach the start of a stage within a minute: it does not seem to be "
                 "Super Mario Bros.");
-        run_frame(m, c, buttons, 0, &start->frame);
+        run_frame(m, c, buttons, 0, nullptr);
     };
     // The console's first frame is over before the program looks at anything.
     advance(0);
@@ -44,8 +49,12 @@ std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, b
     for (int last = time_left(m.ram); time_left(m.ram) >= last;) {
         last = time_left(m.ram);
         advance(kStart);
+        *before = m;
         advance(0);
     }
+    // Only the last frame is wanted: it is played once more, drawn.
+    m = *before;
+    run_frame(m, c, 0, 0, &start->frame);
     return start;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 
 #include "smb/memory.hpp"
@@ -27,8 +28,14 @@ struct GameError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Plays from power-on to the start of a stage. Throws GameError when the ROM does not behave like the game.
-std::unique_ptr<Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels);
+/// Plays from power-on to the start of a stage, with `memory` at $6000. Throws GameError when the ROM does
+/// not behave like the game.
+std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
+                                     std::span<const u8> memory = {});
+
+/// Longest scene a game shows without the player, in frames: far longer than any in Super Mario Bros (about
+/// 20 seconds).
+inline constexpr int kLongestScene = 60 * 60;
 
 /// After a frame in which the episode did not end: hurries through what the player can't influence (dying,
 /// pipes, black screens), as gym-super-mario-bros does. Draws every frame into `out` unless it is null, so

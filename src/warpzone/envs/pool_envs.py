@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS, Pool
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.custom_levels import LevelStages
 from warpzone.envs.rewards import RewardArrays, RewardShaper
 from warpzone.envs.stages import parse_stage
 from warpzone.errors import CheckpointError, ConfigError
+from warpzone.levels.format import LevelData
 
 Empty = Callable[[tuple[int, ...], Any], NDArray[np.uint8]]
 
@@ -50,6 +52,7 @@ class PoolEnvs:
     stage_names: list[str]
     rewards: RewardShaper
     _pool: Pool | None = None
+    _levels: LevelStages | None = None
 
     def _open(self, pool: Pool, empty: Empty) -> None:
         self._pool = pool
@@ -128,9 +131,10 @@ class PoolEnvs:
 
     def set_stage(self, stage: str) -> None:
         """Make all later episodes of this stage. A stage that the vector did not have is added to its stages."""
-        world, number = parse_stage(stage, lost_levels=self.lost_levels)
         if stage not in self.stage_names:
-            self._engine().add_stage(world, number)
+            world, number = parse_stage(stage, lost_levels=self.lost_levels)
+            memory = self._levels.play_of(stage).memory if self._levels else b""
+            self._engine().add_stage(world, number, memory)
             self.stage_names.append(stage)
         self.set_stage_weights([float(name == stage) for name in self.stage_names])
 
@@ -140,6 +144,18 @@ class PoolEnvs:
         During a step, from the next one on.
         """
         self._later.append(("set_stage_weights", ([float(w) for w in weights],)))
+        self._do_later()
+
+    def set_levels(self, levels: Mapping[int, LevelData]) -> None:
+        """Replace levels by their place in `stage_names`, which keeps its names: episodes that begin later play them.
+
+        During a step, from the next one on.
+        """
+        if self._levels is None:
+            raise ConfigError("The environments have no levels: give levels when they are made.")
+        for which, level in levels.items():
+            play = self._levels.play_of(level)
+            self._later.append(("set_stage", (int(which), play.world, play.stage, play.memory)))
         self._do_later()
 
     # ---- inside ----

@@ -20,6 +20,7 @@ from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import MAX_ENVS, ViewConfig, as_size, thread_count
+from warpzone.envs.custom_levels import LevelStages
 from warpzone.envs.pool_envs import Empty, PoolEnvs, StepMemory
 from warpzone.envs.replays import as_snapshot
 from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
@@ -27,6 +28,7 @@ from warpzone.envs.seeding import spread_seeds
 from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.envs.telemetry import named_info
 from warpzone.errors import ConfigError, Error
+from warpzone.levels.format import LevelData
 
 Info = dict[str, Any]
 _AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetMode.DISABLED: 2}
@@ -51,7 +53,8 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
 
     `step` runs all of them and returns arrays; `send` and `recv` are its two halves, so that the caller can work in
     between. Returned arrays do not change while they are held: memory is reused only after the caller has dropped it,
-    so nothing is copied. `empty` allocates the observations, for example in memory that a GPU can read.
+    so nothing is copied. `levels` are played as stages are, beside those that are named. `empty` allocates the
+    observations, for example in memory that a GPU can read.
     """
 
     metadata: dict[str, Any] = default_metadata()
@@ -62,6 +65,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         stage: str | None = None,
         stages: Sequence[str] | str | None = None,
         *,
+        levels: Sequence[LevelData] | None = None,
         frame_skip: int = 4,
         frame_stack: int = 4,
         size: int | tuple[int, int] = 84,
@@ -105,8 +109,11 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         self._image, self._region = image, region
         dump = identify(image)
         self.lost_levels = lost_levels or bool(dump and dump.lost_levels)
-        names = [stage] if stage is not None else stages if stages is not None else ["1-1"]
-        self.stage_names = parse_stages(names, lost_levels=self.lost_levels)
+        names = [stage] if stage is not None else stages if stages is not None else [] if levels else ["1-1"]
+        self.stage_names = parse_stages(names, lost_levels=self.lost_levels) if names or not levels else []
+        if levels is not None:
+            self._levels = LevelStages(image, self.stage_names, levels, self.lost_levels)
+            self._image, self.stage_names = self._levels.image, self._levels.names
         self.num_envs = num_envs
         self.threads = thread_count(threads, num_envs)
         self.render_mode = render_mode
@@ -125,9 +132,14 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         settings.update({
             "environments": num_envs, "threads": self.threads, "autoreset": _AUTORESET[self.autoreset_mode],
             "pal": region == "pal", "lost_levels": self.lost_levels, "pin": pin_threads,
-            "stages": [parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names],
         })  # fmt: skip
-        pool = Pool(image, **settings)
+        if self._levels is None:
+            settings["stages"] = [
+                parse_stage(name, lost_levels=self.lost_levels) for name in self.stage_names
+            ]
+        else:
+            settings.update(self._levels.settings())
+        pool = Pool(self._image, **settings)
         self.construction_s = time.perf_counter() - began
         if verbose:
             each = self.construction_s / num_envs
