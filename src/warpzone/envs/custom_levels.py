@@ -32,7 +32,9 @@ class LevelStages:
     ) -> None:
         levels = list(levels)
         if not levels or not all(isinstance(level, LevelData) for level in levels):
-            raise ConfigError("levels holds at least one level, as levels.decode and levels.generate give them.")
+            raise ConfigError(
+                "levels holds at least one level, as levels.decode and levels.generate give them."
+            )
         if lost_levels:
             raise ConfigError("Levels are played with the ROM of Super Mario Bros, not with the Lost Levels.")
         if "game" in names:
