@@ -60,6 +60,15 @@ struct Screen {
     std::size_t size() const { return std::size_t{kWidth} * kHeight * (rgb ? 3 : 4); }
 };
 
+/// The 32 palette entries as colours: channel by channel, and as words 0x00RRGGBB. Other bits of a slot are
+/// ignored.
+struct Colours {
+    alignas(64) u32 words[32] = {};
+    u8 red[32] = {}, green[32] = {}, blue[32] = {};
+    u8 of[32] = {};      ///< the palette that they belong to,
+    bool known = false;  ///< if any
+};
+
 struct Console {
     std::shared_ptr<const Game> game;
     const Cartridge* cartridge = nullptr;
@@ -67,6 +76,7 @@ struct Console {
     State state;
     Pad pads[2];
     Screen screen;
+    Colours colours;
     bool skip_idle_loops = true;  ///< off in the tests that compare with it on
     bool translate = true;        ///< run native code where there is any
     i64 skipped = 0;  ///< cycles passed over in loops that poll the status, since the console was made

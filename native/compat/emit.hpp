@@ -8,62 +8,85 @@
 
 namespace wz::compat {
 
-/// The 32 palette entries as colours, channel by channel. Other bits of a slot are ignored.
-struct Colours {
-    alignas(32) u8 red[32], green[32], blue[32];
-};
+inline u8* row(const Screen& screen, int y) {
+    return screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * (screen.rgb ? 3 : 4);
+}
 
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 
-/// The 32 colours as words 0x00RRGGBB, for a look-up of 16 pixels at once.
-struct Words {
-    __m512i low, high;
-    explicit Words(const Colours& c) {
-        alignas(64) u32 words[32];
-        for (int i = 0; i < 32; ++i)
-            words[i] = static_cast<u32>(c.red[i] << 16 | c.green[i] << 8 | c.blue[i]);
-        low = _mm512_load_si512(words), high = _mm512_load_si512(words + 16);
-    }
-    __m512i operator()(const u8* slots) const {
-        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(slots));
-        return _mm512_permutex2var_epi32(low, _mm512_cvtepu8_epi32(bytes), high);  // by the low five bits
-    }
-};
+/// The 32 colours in registers, for a look-up of 16 pixels at once.
+class Pen {
+  public:
+    explicit Pen(const Colours& c)
+        : low_(_mm512_load_si512(c.words)), high_(_mm512_load_si512(c.words + 16)) {}
 
-/// A whole line of palette slots.
-inline void emit_line(const Screen& screen, int y, const u8* slots, const Words& words) {
-    if (!screen.rgb) {
-        u8* out = screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * 4;
-        for (int x = 0; x < kWidth; x += 16) _mm512_storeu_si512(out + x * 4, words(slots + x));
-        return;
+    /// Writes a whole line of palette slots.
+    void line(const Screen& screen, int y, const u8* slots) const {
+        u8* out = row(screen, y);
+        if (!screen.rgb) {
+            for (int x = 0; x < kWidth; x += 16) _mm512_storeu_si512(out + x * 4, words(slots + x));
+            return;
+        }
+        // Four times 48 bytes, in quarters of 12 and 4 of nothing, move together into three times 64.
+        const __m512i first = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 17, 18, 20);
+        const __m512i second = _mm512_setr_epi32(5, 6, 8, 9, 10, 12, 13, 14, 16, 17, 18, 20, 21, 22, 24, 25);
+        const __m512i third =
+            _mm512_setr_epi32(10, 12, 13, 14, 16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30);
+        for (int x = 0; x < kWidth; x += 64, out += 192) {
+            const __m512i a = triples(slots + x), b = triples(slots + x + 16), c = triples(slots + x + 32),
+                          d = triples(slots + x + 48);
+            _mm512_storeu_si512(out, _mm512_permutex2var_epi32(a, first, b));
+            _mm512_storeu_si512(out + 64, _mm512_permutex2var_epi32(b, second, c));
+            _mm512_storeu_si512(out + 128, _mm512_permutex2var_epi32(c, third, d));
+        }
     }
-    // Each quarter drops the byte above its words and turns them round, then the quarters move together.
-    const __m512i turn =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1));
-    const __m512i close = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
-    u8* out = screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * 3;
-    for (int x = 0; x < kWidth; x += 16)
-        _mm512_mask_storeu_epi32(
-            out + x * 3, 0x0FFF,
-            _mm512_permutexvar_epi32(close, _mm512_shuffle_epi8(words(slots + x), turn)));
-}
+
+    /// Writes pixels [from, to) of it; up to 15 slots behind them are read.
+    void span(const Screen& screen, int y, int from, int to, const u8* slots) const {
+        const __m512i close = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
+        u8* out = row(screen, y);
+        for (int x = from; x < to; x += 16) {
+            const int n = to - x < 16 ? to - x : 16;
+            if (screen.rgb)
+                _mm512_mask_storeu_epi8(out + x * 3, (u64{1} << 3 * n) - 1,
+                                        _mm512_permutexvar_epi32(close, triples(slots + x)));
+            else
+                _mm512_mask_storeu_epi32(out + x * 4, static_cast<__mmask16>((1u << n) - 1),
+                                         words(slots + x));
+        }
+    }
+
+  private:
+    __m512i words(const u8* slots) const {
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(slots));
+        return _mm512_permutex2var_epi32(low_, _mm512_cvtepu8_epi32(bytes), high_);  // by the low five bits
+    }
+    /// Each quarter drops the byte above its words and turns them round.
+    __m512i triples(const u8* slots) const {
+        return _mm512_shuffle_epi8(
+            words(slots),
+            _mm512_broadcast_i32x4(_mm_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1)));
+    }
+    __m512i low_, high_;
+};
 
 #else
 
-using Words = const Colours&;
-inline void emit(const Screen& screen, int y, int from, int to, const u8* slots, const Colours& c);
-inline void emit_line(const Screen& screen, int y, const u8* slots, Words words) {
-    emit(screen, y, 0, kWidth, slots, words);
-}
+class Pen {
+  public:
+    explicit Pen(const Colours& c) : colours_(c) {}
+    void line(const Screen& screen, int y, const u8* slots) const { span(screen, y, 0, kWidth, slots); }
+    void span(const Screen& screen, int y, int from, int to, const u8* slots) const;
 
-#endif
+  private:
+    const Colours& colours_;
+};
 
-/// Writes pixels [from, to) of a line of palette slots.
-inline void emit(const Screen& screen, int y, int from, int to, const u8* slots, const Colours& c) {
+inline void Pen::span(const Screen& screen, int y, int from, int to, const u8* slots) const {
+    const Colours& c = colours_;
     int x = from;
     if (screen.rgb) {
-        u8* out = screen.pixels +
-                  (std::size_t{kWidth} * static_cast<std::size_t>(y) + static_cast<std::size_t>(from)) * 3;
+        u8* out = row(screen, y) + from * 3;
 #if defined(__AVX2__)
         // Three planes of 16 become 48 interleaved bytes; -1 leaves a byte to the other planes.
         alignas(16) static constexpr i8 kPlace[3][3][16] = {
@@ -103,14 +126,14 @@ inline void emit(const Screen& screen, int y, int from, int to, const u8* slots,
                      uint8x16x3_t{vqtbl2q_u8(red, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(blue, slot)});
         }
 #endif
+        // A word each: its fourth byte is the next pixel's first, so the last pixel of a span takes three.
         for (; x < to; ++x, out += 3) {
-            const int slot = slots[x] & 31;
-            out[0] = c.red[slot], out[1] = c.green[slot], out[2] = c.blue[slot];
+            const u32 rgb = __builtin_bswap32(c.words[slots[x] & 31]) >> 8;
+            std::memcpy(out, &rgb, x + 1 < to ? 4 : 3);
         }
         return;
     }
-    u8* out = screen.pixels +
-              (std::size_t{kWidth} * static_cast<std::size_t>(y) + static_cast<std::size_t>(from)) * 4;
+    u8* out = row(screen, y) + from * 4;
 #if defined(__AVX2__)
     for (; x + 32 <= to; x += 32, out += 128) {
         const __m256i slot = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + x));
@@ -146,10 +169,9 @@ inline void emit(const Screen& screen, int y, int from, int to, const u8* slots,
                                    vdupq_n_u8(0)});
     }
 #endif
-    for (; x < to; ++x, out += 4) {
-        const int slot = slots[x] & 31;
-        out[0] = c.blue[slot], out[1] = c.green[slot], out[2] = c.red[slot], out[3] = 0;
-    }
+    for (; x < to; ++x, out += 4) std::memcpy(out, &c.words[slots[x] & 31], 4);
 }
+
+#endif
 
 }  // namespace wz::compat

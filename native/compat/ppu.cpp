@@ -47,10 +47,14 @@ void bus_write(Console& k, u16 addr, u8 value) {
         p.palette[addr == 0x3F10 ? 0 : addr & 0x1F] = value;
 }
 
-Colours colours(const Ppu& p) {
-    Colours c;
+const Colours& colours(Console& k) {
+    const Ppu& p = k.state.ppu;
+    Colours& c = k.colours;
+    if (c.known && std::memcmp(c.of, p.palette, sizeof c.of) == 0) return c;
+    c.known = true;
+    std::memcpy(c.of, p.palette, sizeof c.of);
     for (int i = 0; i < 32; ++i) {
-        const u32 rgb = kRgbPalette[p.palette[(i & 3) ? i : 0] & 63];
+        const u32 rgb = c.words[i] = kRgbPalette[p.palette[(i & 3) ? i : 0] & 63];
         c.red[i] = static_cast<u8>(rgb >> 16), c.green[i] = static_cast<u8>(rgb >> 8),
         c.blue[i] = static_cast<u8>(rgb);
     }
@@ -104,31 +108,30 @@ void draw_sprite(Console& k, int i, int y, u8* line, int from, int to) {
     store64(line + x, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
 }
 
-/// Pixels [from, to) of line y by the dot: v walks as it goes.
+/// Pixels [from, to) of line y: v walks as it goes.
 void draw_span(Console& k, int y, int from, int to) {
     Ppu& p = k.state.ppu;
     alignas(64) u8 buffer[kStride] = {};
     u8* line = buffer + kMargin;
     if (p.show_background) {
         const Cartridge& c = *k.cartridge;
-        for (int x = from; x < to;) {
-            const int fine = (p.fine_x + x) & 7, end = std::min(to, x + 8 - fine);
-            const u16 base = static_cast<u16>(p.v & 0x0C00);
-            const u8* table = p.vram + c.nametable[base >> 10];
+        for (int x = from - ((p.fine_x + from) & 7); x < to;) {
+            const u8* table = p.vram + c.nametable[p.v >> 10 & 3];
             const int attribute =
                 table[0x3C0 | ((p.v >> 4) & 0x38) | ((p.v >> 2) & 7)] >> (((p.v >> 4) & 4) | (p.v & 2)) & 3;
             const u8* tile =
                 c.tiles.data() + ((p.background_table << 8) + table[p.v & 0x3FF]) * 64 + (p.v >> 12 & 7) * 8;
-            for (int at = x; at < end; ++at)
-                if (!p.hide_left_background || at >= 8)
-                    line[at] = static_cast<u8>(tile[fine + at - x] | attribute << 2);
-            if (fine + end - x == 8) p.v = next_column(p.v);
-            x = end;
+            store64(line + x, load64(tile) | splat(static_cast<u8>(attribute << 2)));
+            x += 8;
+            if (x <= to) p.v = next_column(p.v);
         }
+        if (p.hide_left_background) store64(line, 0);
     }
     if (p.show_sprites)
-        for (int n = 0; n < p.listed; ++n) draw_sprite(k, p.list[n], y, line, from, to);
-    emit(k.screen, y, from, to, line, colours(p));
+        for (int n = 0; n < p.listed; ++n)
+            if (const int x = p.oam[p.list[n] * 4 + 3]; x < to && x + 8 > from)
+                draw_sprite(k, p.list[n], y, line, from, to);
+    Pen(colours(k)).span(k.screen, y, from, to, line);
 }
 
 /// The top `rows` lines of the 33 tiles from v on, as palette slots.
@@ -156,8 +159,7 @@ void draw_tiles(const Console& k, u8* line, u16 v, int rows) {
 /// Whole lines [first, first + count) with background and sprites shown and nothing written meanwhile.
 void draw_lines(Console& k, int first, int count) {
     Ppu& p = k.state.ppu;
-    const Colours colour = colours(p);
-    const Words words(colour);
+    const Pen pen(colours(k));
     // Which sprites each line shows; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
     u8 listed[kHeight + 1] = {}, list[kHeight + 1][8];
@@ -178,7 +180,7 @@ void draw_lines(Console& k, int first, int count) {
             u8* line = buffer + kMargin + r * kStride;
             if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
-            emit_line(k.screen, y, line, words);
+            pen.line(k.screen, y, line);
             p.v = next_row(p.v);
         }
         p.v = take(p.v, p.t, kHorizontal);
