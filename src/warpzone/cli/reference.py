@@ -33,8 +33,8 @@ a warning. Other variables have no effect, except these, most of them of [the se
 """
 LEARNING = """# Settings of the learner
 
-The flags of `warpzone train` for network, algorithm, teachers, trails, replay and data collection. What to learn, how long and where:
-[settings](settings.md).
+The flags of `warpzone train` for network, algorithm, teachers, trails, replay and data collection.
+What to learn, how long and where: [settings](settings.md).
 """
 LEARNING_GROUPS = ("teachers", "model", "learn", "replay", "adaptive", "collect", "trail")
 COMMANDS = """# Commands
