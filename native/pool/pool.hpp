@@ -38,7 +38,7 @@ class Pool {
     /// How likely each stage is to be sampled for the next episodes.
     void set_stage_weights(std::vector<double> weights);
     /// Makes another stage available, with weight zero; its index. One that is there already keeps its own.
-    int add_stage(smb::Stage stage, std::vector<u8> memory);
+    int add_stage(smb::Stage stage, std::vector<u8> memory = {});
     /// Puts another stage in the place of one: episodes that begin from now on play it.
     void set_stage(int which, smb::Stage stage, std::vector<u8> memory);
     /// The next episode of this environment begins from the snapshot.
