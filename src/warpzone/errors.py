@@ -20,6 +20,10 @@ class CheckpointError(Error):
     """A checkpoint or snapshot is damaged, foreign or does not fit."""
 
 
+class ClusterError(Error):
+    """Machines that a run needs are gone, or do not answer."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """What was probably meant: by its initials (lr for learning-rate), as a part of it, or with a typing error."""
     names = list(known)

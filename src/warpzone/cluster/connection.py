@@ -1,0 +1,189 @@
+"""The connection to a Ray cluster, and that every node of it plays the same game."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from warpzone.cluster.host import identity
+from warpzone.errors import ClusterError, ConfigError, Error
+
+ANSWER_S = 5.0
+"""How long an address has to answer."""
+NODES_S = 60.0
+"""How long the nodes have to say what is installed there."""
+HEAD_EVERY_S, HEAD_MISSES = 2.0, 3
+"""How often the head is looked at, and how many times in a row it may fail to answer."""
+SHUTDOWN_S = 10.0
+LOCAL_STORE_BYTES = 256 << 20
+"""Shared memory of a local cluster; a step of 1,000 environments takes a megabyte or two of it."""
+
+
+class Cluster:
+    """A connected Ray cluster."""
+
+    def __init__(self, ray: Any, address: str) -> None:
+        self.ray = ray
+        self.address = address
+        """Of the head, as host:port."""
+        self._gone = threading.Event()
+        self._closing = threading.Event()
+        self._watch = threading.Thread(target=self._watch_head, name="cluster-head", daemon=True)
+        self._watch.start()
+
+    def nodes(self) -> list[Mapping[str, Any]]:
+        """The nodes that are up."""
+        return [node for node in self.ray.nodes() if node["Alive"]]
+
+    def cpus(self) -> int:
+        """CPUs of all nodes, free or not."""
+        return int(sum(node["Resources"].get("CPU", 0) for node in self.nodes()))
+
+    def kill(self, actor: Any) -> None:
+        """End an actor at once; it may be gone already."""
+        if not self._gone.is_set():
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                self.ray.kill(actor)
+
+    def refuse_if_gone(self) -> None:
+        """Raise ClusterError if the head no longer answers."""
+        if self._gone.is_set():
+            raise ClusterError(
+                f"The head of the Ray cluster at {self.address} is gone: start the cluster again and resume the run."
+            )
+
+    def close(self) -> None:
+        """Disconnect, and end a local cluster."""
+        self._closing.set()
+        # Ray waits for a head that is gone.
+        ending = threading.Thread(target=self.ray.shutdown, name="cluster-shutdown", daemon=True)
+        ending.start()
+        ending.join(SHUTDOWN_S)
+
+    def _watch_head(self) -> None:
+        misses = 0
+        while not self._closing.wait(HEAD_EVERY_S):
+            misses = 0 if answers(self.address, HEAD_EVERY_S) else misses + 1
+            if misses >= HEAD_MISSES:
+                self._gone.set()
+                return
+
+
+@contextmanager
+def connected(address: str, local_cpus: int = 1) -> Iterator[Cluster]:
+    """A connection to the cluster at `address`: local (one for this process only), auto (the one that runs on this
+    machine) or host:port of its head. Every node is checked before anything starts."""
+    cluster = connect(address, local_cpus)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def connect(address: str, local_cpus: int = 1) -> Cluster:
+    ray = import_ray()
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    if address == "local":
+        ray.init(
+            num_cpus=local_cpus,
+            num_gpus=0,
+            include_dashboard=False,
+            object_store_memory=LOCAL_STORE_BYTES,
+            **quiet,
+        )
+    else:
+        if address != "auto":
+            check_address(address)
+        try:
+            ray.init(address=address, **quiet)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(_why_not(address, error)) from None
+    return Cluster(ray, ray.get_runtime_context().gcs_address)
+
+
+def import_ray() -> Any:
+    """Ray, set up to be quiet and to listen on this machine only; a ConfigError without it."""
+    if find_spec("ray") is None or find_spec("lz4") is None:
+        raise ConfigError("--cluster needs Ray and LZ4: pip install 'warpzone[cluster]'.")
+    # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone; one that others started is
+    # not changed by it.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    import ray
+
+    return ray
+
+
+def check_address(address: str) -> None:
+    """Refuse what is no address, and one that nobody answers at."""
+    host, _, port = address.rpartition(":")
+    if address.startswith("ray://") or not host or not port.isdigit():
+        raise ConfigError(f"{address!r} is no cluster: use local, auto or HEAD:PORT, such as 10.0.0.5:6379.")
+    if not answers(address, ANSWER_S):
+        raise ConfigError(
+            f"Nobody answers at {address}: start a cluster with `ray start --head --port {port}`."
+        )
+
+
+def answers(address: str, limit_s: float) -> bool:
+    """Whether something listens there."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), limit_s).close()
+    except OSError:
+        return False
+    return True
+
+
+def check_nodes(cluster: Cluster, rom: str = "") -> dict[str, dict[str, str]]:
+    """What is installed on every node, by its address; a ConfigError where it differs from here."""
+    own, found = identity(rom), identities(cluster, rom)
+    for node, theirs in found.items():
+        for what, value in own.items():
+            if theirs.get(what) != value:
+                raise ConfigError(
+                    f"Node {node} has another {what} than this machine ({theirs.get(what, 'none')}, not {value}): "
+                    "install the same there."
+                )
+    return found
+
+
+def identities(cluster: Cluster, rom: str = "") -> dict[str, dict[str, str]]:
+    """`identity` of every node."""
+    ray = cluster.ray
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    asked = {
+        node["NodeManagerAddress"]: ray.remote(identity)
+        .options(num_cpus=0, max_retries=0, scheduling_strategy=strategy(node["NodeID"], soft=False))
+        .remote(rom)
+        for node in cluster.nodes()
+    }
+    found = {}
+    for node, ref in asked.items():
+        try:
+            found[node] = ray.get(ref, timeout=NODES_S)
+        except ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, Error):
+                raise ConfigError(f"Node {node}: {error.cause}") from None
+            raise ConfigError(
+                f"Node {node} can't run Warpzone ({error.cause!r}): install it there."
+            ) from None
+        except ray.exceptions.RayError as error:
+            raise ClusterError(f"Node {node} does not answer ({type(error).__name__}).") from None
+    return found
+
+
+def _why_not(address: str, error: Exception) -> str:
+    if "mismatch" in str(error).lower():
+        return f"The cluster has another version of Ray or Python: {' '.join(str(error).split())[:300]}"
+    if address == "auto":
+        return (
+            "No Ray cluster runs on this machine: start one with `ray start --head`, or use --cluster local."
+        )
+    return f"Can't join the cluster at {address}: {' '.join(str(error).split())[:300]}"

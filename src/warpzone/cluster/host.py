@@ -1,0 +1,158 @@
+"""An environment host: the emulators of some columns of the rollout, on a machine of their own.
+
+A host only emulates. It sends the newest frame and the telemetry of every decision; stacks, rewards and everything that
+is learned are made where they are used. Nothing here needs Ray or torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import warpzone
+from warpzone.cluster.frames import Packer
+from warpzone.engine import FIELDS, Machine, Pool
+from warpzone.engine.rom import identify
+from warpzone.engine.rom import rom as find_rom
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.stages import parse_stage
+
+SAME_STEP = 1
+"""The engine's number for episodes that begin in the step in which the last one ended."""
+RIGHT_B_A = 0b10000011
+PROBE_FRAMES = 240
+Later = tuple[str, tuple[Any, ...]]
+"""A call of the engine that is due before the next step: `set_stage_weights` or `queue_start`."""
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What a host emulates: one vector of environments for each view, stepped in turn on all its threads."""
+
+    views: tuple[ViewConfig, ...]
+    num_envs: int
+    """Environments in each vector."""
+    stages: tuple[str, ...]
+    threads: int
+    rom: str = ""
+    """Path of the ROM on the host; by default found as everywhere. The ROM itself is never sent."""
+
+
+class Ended(NamedTuple):
+    """The last moments of the episodes that ended in a step."""
+
+    rows: NDArray[np.int64]
+    frames: list[bytes]
+    telemetry: NDArray[np.int32]
+
+
+class Reply(NamedTuple):
+    """What a host sends after a reset or a step. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
+
+    frames: list[bytes]
+    telemetry: list[bytes]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    ended: Ended | None
+    seconds: float
+    """Emulation and compression, without waiting."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Compressed bytes of frames and telemetry."""
+        last = [] if self.ended is None else [*self.ended.frames, self.ended.telemetry.tobytes()]
+        return sum(map(len, (*self.frames, *self.telemetry, *last)))
+
+
+class Host:
+    """The environments of one host. All calls come from one caller and run one after the other."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        image = find_rom(settings.rom or None)
+        self.packer = Packer(settings.threads)
+        self.groups = [_Group(image, settings, view, self.packer) for view in settings.views]
+
+    def ready(self) -> str:
+        """The name of the machine, once the environments are made."""
+        return platform.node()
+
+    def reset(self, group: int, seeds: NDArray[np.uint64], weights: Sequence[float] | None) -> Reply:
+        """Begin all episodes of a group."""
+        later: list[Later] = [] if weights is None else [("set_stage_weights", (list(weights),))]
+        return self.groups[group].run("reset", later, None, seeds, None)
+
+    def step(self, group: int, actions: NDArray[np.uint8], later: Sequence[Later]) -> Reply:
+        """One decision in every environment of a group."""
+        return self.groups[group].run("step", later, actions.astype(np.int64))
+
+    def snapshots(self, group: int) -> list[bytes]:
+        """Every environment of a group in mid-episode."""
+        pool = self.groups[group].pool
+        return [pool.snapshot(i, 1) for i in range(self.groups[group].num_envs)]
+
+    def restore(self, group: int, blobs: Sequence[bytes]) -> Reply:
+        """Return to what `snapshots` gave."""
+        one = self.groups[group]
+        for index, blob in enumerate(blobs):
+            one.pool.restore(index, blob)
+        nobody = np.zeros(one.num_envs, np.bool_)
+        return one.run("reset", [], nobody, None, None)
+
+
+class _Group:
+    """A vector of environments of the engine, with the memory of its last results."""
+
+    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, packer: Packer) -> None:
+        view, self.num_envs, self.packer = replace(view, frame_stack=1), settings.num_envs, packer
+        dump = identify(image)
+        lost_levels = bool(dump and dump.lost_levels)
+        # Several hosts may share a machine: pinned threads would all sit on its first cores.
+        self.pool = Pool(
+            image, **view.pool_settings, environments=self.num_envs, threads=settings.threads, pin=False,
+            autoreset=SAME_STEP, pal=False, lost_levels=lost_levels,
+            stages=[parse_stage(s, lost_levels=lost_levels) for s in settings.stages],
+        )  # fmt: skip
+        frames = (self.num_envs, *view.shape)
+        self.frames, self.last_frames = np.zeros(frames, np.uint8), np.zeros(frames, np.uint8)
+        self.telemetry, self.last_telemetry = np.zeros((2, len(FIELDS), self.num_envs), np.int32)
+        self.terminated, self.truncated = np.zeros((2, self.num_envs), np.bool_)
+
+    def run(self, method: str, later: Sequence[Later], *arguments: Any) -> Reply:
+        """Do what is due, call the engine, and compress what came of it."""
+        began = time.perf_counter()
+        for name, given in later:
+            getattr(self.pool, name)(*given)
+        getattr(self.pool, method)(
+            *arguments, self.frames, self.telemetry, self.terminated, self.truncated, self.last_frames,
+            self.last_telemetry,
+        )  # fmt: skip
+        ended = None
+        rows = np.flatnonzero(self.terminated | self.truncated) if method == "step" else []
+        if len(rows):
+            last = self.packer.pack(self.last_frames[rows])
+            ended = Ended(rows, last, self.last_telemetry[:, rows])
+        frames, telemetry = self.packer.pack(self.frames), self.packer.pack(self.telemetry)
+        seconds = time.perf_counter() - began
+        return Reply(frames, telemetry, self.terminated.copy(), self.truncated.copy(), ended, seconds)
+
+
+def identity(rom: str = "") -> dict[str, str]:
+    """What must be equal wherever parts of a run are: versions, the ROM, and how the engine plays it."""
+    image = find_rom(rom or None)
+    machine = Machine(image)
+    # Builds differ in their bytes; that they emulate the same is what counts.
+    machine.step(RIGHT_B_A, frames=PROBE_FRAMES)
+    played = hashlib.sha256(machine.ram.tobytes() + machine.screen.tobytes()).hexdigest()
+    return {
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "warpzone": warpzone.__version__,
+        "rom": hashlib.sha256(image).hexdigest()[:16],
+        "engine": played[:16],
+    }

@@ -1,0 +1,124 @@
+"""Environments on hosts: the same bytes as in process, and hosts that die or hang."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from tests.cluster.hosted import STAGES, VIEW, hosted, pids, stop
+from warpzone.cluster.connection import Cluster
+from warpzone.cluster.frames import PIECE_BYTES, Packer
+from warpzone.envs.make import make_envs
+
+SAME = ("x_pos", "score", "stage_index", "end", "steps", "from_snapshot", "flag_get", "status", "dx")
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 84, 84), (PIECE_BYTES,), (40, 1, 84, 84)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_was_packed_comes_out_again(shape: tuple[int, ...], threads: int) -> None:
+    packer = Packer(threads)
+    array = np.random.default_rng(0).integers(0, 3, shape).astype(np.int32)
+    out = np.empty_like(array)
+    packer.unpack(packer.pack(array), out)
+    assert np.array_equal(array, out)
+    packer.close()
+
+
+def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:
+    n, steps, random = 12, 150, np.random.default_rng(1)
+    here = make_envs(VIEW, n, STAGES, threads=1, seed=0, frame_stack=1, autoreset_mode="same_step")
+    with hosted(local, hosts=3, each=4) as ([there], _):
+        (a, _), (b, _) = here.reset(), there.reset()
+        assert np.array_equal(a, b)
+        ended = 0
+        blob = here.snapshot(0)
+        for step in range(steps):
+            actions = random.integers(0, 7, n)
+            here.send(actions)
+            there.send(actions)
+            if step == 20:
+                # During a step, as the curriculum does.
+                for envs in (here, there):
+                    envs.set_stage_weights([0.2, 0.8])
+                    envs.queue_start(5, blob)
+            a, b = here.recv(), there.recv()
+            for mine, theirs in zip(a[:4], b[:4], strict=True):
+                assert mine.dtype == theirs.dtype
+                assert np.array_equal(mine, theirs)
+            for key in SAME:
+                assert np.array_equal(a[4][key], b[4][key]), key
+            for term, paid in a[4]["reward_terms"].items():
+                assert np.array_equal(paid, b[4]["reward_terms"][term]), term
+            done = np.flatnonzero(a[2] | a[3])
+            ended += len(done)
+            if len(done):
+                assert np.array_equal(a[4]["final_obs"][done], b[4]["final_obs"][done])
+                for key in SAME[:-1]:
+                    assert np.array_equal(a[4]["final_info"][key][done], b[4]["final_info"][key][done]), key
+        assert ended > 10
+        assert any(a[4]["from_snapshot"]) or ended
+        # Either resumes from what the other saved.
+        saved = there.state_dict()
+        assert saved["consoles"] == here.state_dict()["consoles"]
+        here.step(np.zeros(n, np.int64))
+        there.load_state_dict(saved)
+        here.load_state_dict(saved)
+        actions = random.integers(0, 7, n)
+        there.send(actions)
+        a, b = here.step(actions), there.recv()
+        assert np.array_equal(a[0], b[0])
+        assert np.array_equal(a[1], b[1])
+        metrics = there.metrics()
+        assert metrics["host_restarts"] == metrics["episodes_lost"] == 0
+        assert 0 < metrics["bytes_per_decision"] < 1600
+        assert len(metrics["hosts"]) == 3
+        assert all(host["decisions_per_s"] > 0 for host in metrics["hosts"])
+    here.close()
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_host_is_replaced_and_its_episodes_are_dropped(
+    local: Cluster, with_signal: signal.Signals
+) -> None:
+    timeout_s = 1.5
+    with hosted(local, hosts=2, each=4, groups=2, timeout_s=timeout_s) as (groups, said):
+        fleet = groups[0].fleet
+        for envs in groups:
+            envs.reset()
+            envs.set_stage_weights([0.0, 1.0])
+        for _ in range(5):
+            for envs in groups:
+                envs.send(np.ones(8, np.int64))
+            for envs in groups:
+                envs.recv()
+        stop(pids(local, fleet)[1], with_signal)
+        began = time.monotonic()
+        for envs in groups:
+            envs.send(np.ones(8, np.int64))
+        results = [envs.recv() for envs in groups]
+        took = time.monotonic() - began
+        for observations, rewards, terminated, truncated, info in results:
+            assert info["worker_lost"].tolist() == [False] * 4 + [True] * 4
+            assert truncated[4:].all()
+            assert not terminated[4:].any()
+            assert not rewards[4:].any()
+            assert (info["steps"][4:] == 0).all()
+            assert (info["final_info"]["steps"][4:] > 0).all()
+            assert not np.array_equal(observations[4:], info["final_obs"][4:])
+            # The new host plays what the curriculum asked for.
+            assert (info["stage_index"][4:] == 1).all()
+        assert took < timeout_s + 15
+        for _ in range(3):
+            for envs in groups:
+                envs.send(np.ones(8, np.int64))
+            for envs in groups:
+                assert not envs.recv()[4]["worker_lost"].any()
+        metrics = groups[0].metrics()
+        assert metrics["host_restarts"] == 1
+        assert metrics["episodes_lost"] == 8
+        assert [host["restarts"] for host in metrics["hosts"]] == [0, 1]
+        assert len(said) == 1
+        assert "host 1" in said[0]
