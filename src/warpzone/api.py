@@ -21,6 +21,7 @@ from warpzone.agents import agent as agents
 from warpzone.agents.agent import from_json
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.recording import Style, Video, record_best, record_episode
+from warpzone.cluster.train import train as train_anywhere
 from warpzone.envs.config import StageConfig, as_size
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import parse_stages
@@ -176,7 +177,7 @@ def train(
     given = settings if stages is None else {"stages": stages, **settings}
     config = resolve({"record_video": False, **given}, preset)
     with _shown(config, display) as shown:
-        outcome = train_within_memory(config, shown)
+        outcome = train_within_memory(config, shown, train_anywhere)
     trained = outcome.agent
     if trained is None:
         return outcome
@@ -204,7 +205,7 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
         config = settings_to_resume(folder, given)
     saved, config = config, config or preset_settings(preset)
     config = replace(config, **{group: replace(getattr(config, group), **c) for group, c in changes.items()})
-    config = config.in_decisions()
+    config = config.resolved()
     if saved is None and "action_type" not in given:
         config = suited_to_stages(config)
     config.check()

@@ -13,6 +13,7 @@ from rich.table import Table
 from warpzone.agents.recording import Style, record_best
 from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
+from warpzone.cluster.train import train as train_anywhere
 from warpzone.errors import ConfigError
 from warpzone.run.config import RunConfig, TrainConfig
 from warpzone.run.custom_parts import references
@@ -51,7 +52,7 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
     if "--help-all" in argv or {"-h", "--help"} & set(argv):
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
-    config = parse(default, argv, "warpzone train", environment).in_decisions()
+    config = parse(default, argv, "warpzone train", environment).resolved()
     if saved is None and given("action_type", argv, environment) is None:
         config = suited_to_stages(config)
     config.check()
@@ -108,7 +109,7 @@ def run(argv: list[str]) -> int:
     with TrainDisplay(config, console) as display:
         if before is not None and (changed := changes(before, config)):
             display.say(f"[train] changed since the last session: {', '.join(changed)}")
-        outcome = train_within_memory(config, display)
+        outcome = train_within_memory(config, display, train_anywhere)
     if (
         config.run.record_video
         and outcome.agent is not None

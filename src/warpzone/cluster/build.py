@@ -48,7 +48,7 @@ def host_environments(
     def first(host: int, group: int, replaced: int) -> tuple[NDArray[np.uint64], Sequence[float] | None]:
         if replaced:
             random = np.random.SeedSequence([seed % 2**64, host, group, replaced])
-            return random.generate_state(each, np.uint64), groups[group].weights
+            return random.generate_state(each, np.uint64).astype(np.uint64), groups[group].weights
         own = spread_seeds(seed * len(views) + group, each * hosts)
         return own[host * each : (host + 1) * each], groups[group].weights
 

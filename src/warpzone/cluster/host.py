@@ -114,11 +114,13 @@ class _Group:
         dump = identify(image)
         lost_levels = bool(dump and dump.lost_levels)
         # Several hosts may share a machine: pinned threads would all sit on its first cores.
-        self.pool = Pool(
-            image, **view.pool_settings, environments=self.num_envs, threads=settings.threads, pin=False,
-            autoreset=SAME_STEP, pal=False, lost_levels=lost_levels,
-            stages=[parse_stage(s, lost_levels=lost_levels) for s in settings.stages],
-        )  # fmt: skip
+        pool = view.pool_settings
+        pool.update({
+            "environments": self.num_envs, "threads": settings.threads, "autoreset": SAME_STEP, "pal": False,
+            "lost_levels": lost_levels, "pin": False,
+            "stages": [parse_stage(name, lost_levels=lost_levels) for name in settings.stages],
+        })  # fmt: skip
+        self.pool = Pool(image, **pool)
         frames = (self.num_envs, *view.shape)
         self.frames, self.last_frames = np.zeros(frames, np.uint8), np.zeros(frames, np.uint8)
         self.telemetry, self.last_telemetry = np.zeros((2, len(FIELDS), self.num_envs), np.int32)
@@ -134,10 +136,10 @@ class _Group:
             self.last_telemetry,
         )  # fmt: skip
         ended = None
-        rows = np.flatnonzero(self.terminated | self.truncated) if method == "step" else []
-        if len(rows):
+        rows = np.flatnonzero(self.terminated | self.truncated)
+        if method == "step" and len(rows):
             last = self.packer.pack(self.last_frames[rows])
-            ended = Ended(rows, last, self.last_telemetry[:, rows])
+            ended = Ended(rows.astype(np.int64), last, self.last_telemetry[:, rows])
         frames, telemetry = self.packer.pack(self.frames), self.packer.pack(self.telemetry)
         seconds = time.perf_counter() - began
         return Reply(frames, telemetry, self.terminated.copy(), self.truncated.copy(), ended, seconds)

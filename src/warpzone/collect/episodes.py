@@ -32,7 +32,7 @@ class EpisodeLog:
         truncated: NDArray[np.bool_],
         info: Info,
     ) -> list[dict[str, Any]]:
-        """Take in one step and return the records of the episodes it ended."""
+        """Take in one step and return the records of the episodes it ended; those that were lost have none."""
         self.returns += rewards
         self.lengths += 1
         ended = terminated | truncated
@@ -40,7 +40,10 @@ class EpisodeLog:
             # Where an episode ended, info already describes the next one.
             reached = np.where(ended, info.get("final_info", info)["x_pos"], info["x_pos"])
             np.maximum(self.x_max, reached, out=self.x_max)
-        records = [self._record(int(i), bool(terminated[i]), info) for i in np.flatnonzero(ended)]
+        lost = info.get("worker_lost", np.zeros_like(ended))
+        records = [self._record(int(i), bool(terminated[i]), info) for i in np.flatnonzero(ended & ~lost)]
+        for i in np.flatnonzero(lost):
+            self._begin(int(i), info)
         self.stage[:] = info["stage_index"]
         return records
 
@@ -72,9 +75,12 @@ class EpisodeLog:
             "end": ENDS[final["end"][i]] if "end" in final else end,
             "start": self.start[i],
         }
+        self._begin(i, info)
+        return record
+
+    def _begin(self, i: int, info: Info) -> None:
         self.returns[i] = self.lengths[i] = self.x_max[i] = 0
         self.start[i] = _start(i, info)
-        return record
 
 
 def _start(i: int, info: Info) -> str:

@@ -51,6 +51,7 @@ class PoolEnvs:
     lost_levels: bool
     stage_names: list[str]
     rewards: RewardShaper
+    has_snapshots = True
     _pool: Pool | None = None
     _levels: LevelStages | None = None
 
@@ -126,6 +127,10 @@ class PoolEnvs:
         self.rewards.load_state_dict(state["rewards"])
         self._fresh = np.array(state["fresh"], np.bool_)
         self._seeded = True
+
+    def metrics(self) -> dict[str, Any]:
+        """Environments in this process add nothing to a run's metrics."""
+        return {}
 
     # ---- stages ----
 

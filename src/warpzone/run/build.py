@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,24 +14,26 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import make_policy
-from warpzone.collect import Collector, OverlappedCollector, make_collector
+from warpzone.collect import Collector, Environments, OverlappedCollector, make_collector
 from warpzone.engine.rom import rom
+from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.nes_py.vector import BackendVectorEnv
-from warpzone.envs.vector import MarioVectorEnv
+from warpzone.envs.rewards import RewardConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
 from warpzone.run.config import TrainConfig
 
-Vector = MarioVectorEnv | BackendVectorEnv
+MakeEnvironments = Callable[[TrainConfig, torch.device, Callable[[str], None]], Sequence[Environments]]
+"""Makes the environments of a run: one vector, or two halves that take turns."""
 
 
 @dataclass
 class Components:
     """What learns and what it learns from."""
 
-    envs: list[Vector]
+    envs: Sequence[Environments]
     learner: Learner
     collector: Collector | OverlappedCollector
     device: torch.device
@@ -67,17 +69,14 @@ def rom_digest(config: TrainConfig) -> str:
     return hashlib.sha256(rom(config.stage.rom or None)).hexdigest()
 
 
-def build_envs(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> list[Vector]:
-    """The environments a run learns from: one vector, or two halves that take turns."""
-    halves = 2 if config.collect.double_buffer else 1
+def build_envs(
+    config: TrainConfig, device: torch.device, say: Callable[[str], None]
+) -> Sequence[Environments]:
+    """The environments a run learns from, in this process."""
+    views, reward = views_and_reward(config)
+    halves = len(views)
     each, stages, rom_path = config.collect.num_envs // halves, config.stage.names(), config.stage.rom or None
     seeds = [config.run.seed * halves + half for half in range(halves)]
-    noisy = config.collect.noisy_sticky
-    views = [replace(config.view, sticky=noisy) if half and noisy else config.view for half in range(halves)]
-    # Each half anneals by its own decisions.
-    reward = replace(
-        config.reward, reward_scale_anneal_steps=-(-config.reward.reward_scale_anneal_steps // halves)
-    )
     if config.backend.backend == "nes-py":
         return [
             BackendVectorEnv(
@@ -96,7 +95,7 @@ def build_envs(config: TrainConfig, device: torch.device, say: Callable[[str], N
         make_envs(
             view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
             autoreset_mode="same_step", reward=reward, rom=rom_path,
-            empty=_pinned if device.type == "cuda" else np.empty,
+            empty=pinned if device.type == "cuda" else np.empty,
         )
         for seed, view in zip(seeds, views, strict=True)
     ]  # fmt: skip
@@ -106,7 +105,17 @@ def build_envs(config: TrainConfig, device: torch.device, say: Callable[[str], N
     return [*envs]
 
 
-def _pinned(shape: tuple[int, ...], dtype: Any) -> NDArray[np.uint8]:
+def views_and_reward(config: TrainConfig) -> tuple[list[ViewConfig], RewardConfig]:
+    """The view of each half of the environments, or of all of them, and how they are rewarded."""
+    halves = 2 if config.collect.double_buffer else 1
+    noisy, reward = config.collect.noisy_sticky, config.reward
+    views = [replace(config.view, sticky=noisy) if half and noisy else config.view for half in range(halves)]
+    # Each half anneals by its own decisions.
+    anneal_steps = -(-reward.reward_scale_anneal_steps // halves)
+    return views, replace(reward, reward_scale_anneal_steps=anneal_steps)
+
+
+def pinned(shape: tuple[int, ...], dtype: Any) -> NDArray[np.uint8]:
     """Memory that a GPU reads by itself, so that pictures need not be copied for the copy."""
     return torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
 
@@ -130,13 +139,14 @@ def build_components(
     device: torch.device,
     say: Callable[[str], None],
     teachers: Teachers | None = None,
+    make_envs: MakeEnvironments = build_envs,
 ) -> Components:
     """Environments, learner and collector. Nothing runs yet: call `collector.start`."""
     seed = config.run.seed
     seed_everything(seed, config.run.deterministic)
     threads = learning_threads(config, device)
     torch.set_num_threads(threads)
-    envs = build_envs(config, device, say)
+    envs = make_envs(config, device, say)
     # Replay and teachers need gradients of other losses than the native kernels know.
     kind = "torch" if config.replay.per or teachers else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)

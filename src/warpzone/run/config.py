@@ -24,6 +24,7 @@ from warpzone.learn.native import why_not_native
 from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
+from warpzone.run.scale import ScaleConfig
 from warpzone.starts.reverse_curriculum import AUTO, TrailConfig
 
 Preset = Literal["auto", "cpu", "gpu"]
@@ -176,6 +177,7 @@ class TrainConfig:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
     collect: CollectConfig = field(default_factory=CollectConfig)
+    scale: ScaleConfig = field(default_factory=ScaleConfig)
     trail: TrailConfig = field(default_factory=TrailConfig)
     watch: WatchConfig = field(default_factory=WatchConfig)
     checkpoint: CheckpointPolicy = field(default_factory=CheckpointPolicy)
@@ -199,6 +201,8 @@ class TrainConfig:
                 "--overlap-collect learns from actions of older weights, which only V-trace corrects: use --algo "
                 "appo, --algo impala or --targets vtrace with it, or leave it out."
             )
+        if self.scale.on_cluster and self.backend.backend != "native":
+            raise ConfigError("--cluster runs the native engine: leave --backend out.")
         if self.trail.trails not in ("", AUTO) and self.backend.backend != "native":
             raise ConfigError("--trails needs snapshots, which only the native backend has.")
         forward = self.script.forward_action_id
@@ -224,8 +228,24 @@ class TrainConfig:
             "value_stages": self.stage.names() if self.value_heads() > 1 else [],
         }
 
-    def in_decisions(self) -> TrainConfig:
-        """The same settings with the annealing counted in decisions."""
+    def resolved(self) -> TrainConfig:
+        """The same settings with the environments of all hosts counted, and the annealing in decisions."""
+        return self._with_hosts()._in_decisions()
+
+    def _with_hosts(self) -> TrainConfig:
+        scale, collect = self.scale, self.collect
+        if not scale.on_cluster:
+            return self
+        if collect.num_envs % scale.env_hosts and not scale.envs_per_host:
+            raise ConfigError(
+                f"{collect.num_envs} environments do not divide among {scale.env_hosts} hosts: use --envs-per-host."
+            )
+        each = scale.envs_per_host or collect.num_envs // scale.env_hosts
+        # Hosts emulate one half of their environments while the other half's frames are on the way.
+        collect = dataclasses.replace(collect, num_envs=each * scale.env_hosts, double_buffer=each % 2 == 0)
+        return dataclasses.replace(self, collect=collect)
+
+    def _in_decisions(self) -> TrainConfig:
         per_update = self.collect.num_envs * self.collect.rollout_steps
         return dataclasses.replace(self, learn=self.learn.in_decisions(per_update))
 

@@ -72,7 +72,7 @@ def saved_settings(folder: Path) -> TrainConfig | None:
         run=dataclasses.replace(settings.run, **_ONCE),
         watch=dataclasses.replace(settings.watch, profile=False),
         script=ScriptConfig(),
-    ).in_decisions()
+    ).resolved()
 
 
 def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | None:

@@ -50,6 +50,7 @@ class LogMetrics:
         run = session.run
         record = {
             **session.components.learner.interval.read(),
+            **{name: value for envs in session.components.envs for name, value in envs.metrics().items()},
             **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
             **self._clock.read(), "update": progress.update, "global_step": progress.global_step,
             "stage_share": session.curriculum.shares(), **session.reverse.metrics(),

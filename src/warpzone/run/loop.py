@@ -11,6 +11,7 @@ from typing import Any
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import StageResult
+from warpzone.run.build import MakeEnvironments, build_envs
 from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control
 from warpzone.run.hooks import (
@@ -58,10 +59,10 @@ class Outcome:
         }
 
 
-def train(config: TrainConfig, display: Display) -> Outcome:
+def train(config: TrainConfig, display: Display, make_envs: MakeEnvironments = build_envs) -> Outcome:
     """Train until a limit, the target or a signal; leave the run so that it can be resumed."""
     plan = make_plan(config, display)
-    with StopFlag(plan.display.say) as stop, open_session(plan, stop) as (session, control):
+    with StopFlag(plan.display.say) as stop, open_session(plan, stop, make_envs) as (session, control):
         log = LogMetrics(session)
         # Logging comes before saving, so that a checkpoint holds what the next record starts from; saving before what
         # takes long and can fail.

@@ -17,10 +17,9 @@ from warpzone.checkpoints.finding import ResumeSource, check_fits, find_resume
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.collect import Listeners
-from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError
 from warpzone.learn.distillation import Teachers
-from warpzone.run.build import Components, build_components, rom_digest
+from warpzone.run.build import Components, MakeEnvironments, build_components, build_envs, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.control import Control, Steered
 from warpzone.run.custom_parts import check_unchanged, with_named_code
@@ -165,7 +164,7 @@ class Session:
     def start(self) -> None:
         """Resume if there is something to resume from, and start collecting."""
         plan, components = self.plan, self.components
-        self.reverse.attach([envs for envs in components.envs if isinstance(envs, MarioVectorEnv)])
+        self.reverse.attach([envs for envs in components.envs if envs.has_snapshots])
         saved = None
         if plan.source is not None:
             self.say(str(plan.source))
@@ -257,7 +256,9 @@ class Session:
 
 
 @contextmanager
-def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]]:
+def open_session(
+    plan: Plan, stop: StopFlag, make_envs: MakeEnvironments = build_envs
+) -> Iterator[tuple[Session, Control]]:
     """Build the run's components, open its folder, resume, and close everything in the end."""
     config, say = plan.config, plan.display.say
     stages = config.stage.names()
@@ -273,7 +274,7 @@ def open_session(plan: Plan, stop: StopFlag) -> Iterator[tuple[Session, Control]
         ways = load_ways(config.trail.trails, stages, config.view, plan.rom_sha256, rom)
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
     with (
-        closing(build_components(config, plan.device, say, plan.teachers)) as components,
+        closing(build_components(config, plan.device, say, plan.teachers, make_envs)) as components,
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 
 from warpzone.checkpoints.finding import fit_weights
-from warpzone.collect import OverlappedCollector
-from warpzone.envs.vector import MarioVectorEnv
-from warpzone.errors import CheckpointError
+from warpzone.collect import Environments, OverlappedCollector
+from warpzone.errors import CheckpointError, ClusterError
 from warpzone.learn.learner import Learner
 from warpzone.learn.random_state import is_continued
-from warpzone.run.build import Components, Vector
+from warpzone.run.build import Components
 
 Say = Callable[[str], None]
 
@@ -94,7 +93,7 @@ class _LearnerState:
 class RewardStates:
     """How far the reward scale of each vector of environments is annealed."""
 
-    envs: Sequence[Vector]
+    envs: Sequence[Environments]
 
     def state_dict(self) -> list[dict[str, Any]]:
         return [part.rewards.state_dict() for part in self.envs]
@@ -111,16 +110,20 @@ class EnvironmentStates:
 
     components: Components
 
-    def state_dict(self) -> list[dict[str, Any]]:
-        return [part.state_dict() for part in self.components.envs]
+    def state_dict(self) -> list[dict[str, Any]] | None:
+        """None where environments were lost just now: then their episodes start over."""
+        try:
+            return [part.state_dict() for part in self.components.envs]
+        except ClusterError:
+            return None
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
         """Raises CheckpointError, with nothing changed, where the environments are of another kind or number."""
         envs = self.components.envs
-        native = all(isinstance(part, MarioVectorEnv) for part in envs)
+        savable = all(part.has_snapshots for part in envs)
         moving = isinstance(self.components.collector, OverlappedCollector)
         sizes = [len(saved["consoles"]) for saved in state]
-        if not native or moving or sizes != [part.num_envs for part in envs]:
+        if not savable or moving or sizes != [part.num_envs for part in envs]:
             raise CheckpointError("the saved environments do not fit")
         for part, saved in zip(envs, state, strict=True):
             part.load_state_dict(dict(saved))

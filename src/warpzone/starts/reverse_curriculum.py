@@ -213,7 +213,12 @@ class ReverseCurriculum:
         with self._lock:
             envs, final = self._envs[columns.start], info["final_info"]
             limits = np.cumsum(self._weights() * self._needs())
-            for row in np.flatnonzero(ended).tolist():
+            lost = info.get("worker_lost", np.zeros_like(ended))
+            for row in np.flatnonzero(lost).tolist():
+                # Nobody knows how it would have ended, and what was queued there is lost too.
+                self._began.pop(columns.start + row, None)
+                self._queued.pop(columns.start + row, None)
+            for row in np.flatnonzero(ended & ~lost).tolist():
                 self._end(columns.start + row, row, info, final)
                 stage = int(np.searchsorted(limits, self._random.random(), side="right"))
                 if stage < len(limits):

@@ -43,6 +43,7 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         "render_fps": 60,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
+    has_snapshots = False
 
     def __init__(
         self,
@@ -169,6 +170,14 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rewards.load_state_dict(state["rewards"])
+
+    def queue_start(self, index: int, blob: bytes) -> None:
+        """Refused: nes-py's emulators have no snapshots."""
+        raise ConfigError("nes-py can't begin an episode from a snapshot: use the native backend.")
+
+    def metrics(self) -> dict[str, Any]:
+        """What `workers_lost` counts, for the run's metrics."""
+        return {"workers_lost": self.workers_lost}
 
     # ---- inside ----
 

@@ -1,0 +1,126 @@
+"""Runs with environments on a cluster: the same learning as in process, faults, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.run.small_runs import Quiet, differences, lasting_state, measured, small_config, small_run
+from warpzone.cluster.build import host_environments
+from warpzone.cluster.connection import Cluster, connect, import_ray
+from warpzone.errors import ClusterError, ConfigError
+from warpzone.run.config import TrainConfig
+from warpzone.run.loop import Outcome
+from warpzone.run.loop import train as train_here
+
+HOSTS = ["--cluster", "local", "--env-hosts", "2", "--trails", ""]
+OF_HOSTS = ("hosts", "host_restarts", "episodes_lost", "bytes_per_decision")
+
+
+def train(cluster: Cluster, config: TrainConfig, display: Quiet | None = None) -> Outcome:
+    return train_here(config, display or Quiet(), partial(host_environments, cluster))
+
+
+def test_a_run_on_hosts_learns_the_same_bits_and_resumes(local: Cluster, tmp_path: Path) -> None:
+    here = ["--trails", "", "--double-buffer", "--stages", "1-1,1-2", "--curriculum", "progress"]
+    there = [*HOSTS, "--stages", "1-1,1-2", "--curriculum", "progress"]
+    small_run(tmp_path / "here", *here, "--total-updates", "6")
+    train(local, small_config(tmp_path / "there", *there, "--total-updates", "3"))
+    train(local, small_config(tmp_path / "there", *there, "--total-updates", "6"))
+    records = measured(tmp_path / "there" / "mario")
+    assert [{k: v for k, v in r.items() if k not in OF_HOSTS} for r in records] == [
+        {k: v for k, v in r.items() if k not in OF_HOSTS} for r in measured(tmp_path / "here" / "mario")
+    ]
+    assert differences(lasting_state(tmp_path / "here" / "mario"), lasting_state(tmp_path / "there" / "mario")) == []
+    assert [len(r["hosts"]) for r in records] == [2] * 6
+
+
+def test_hosts_that_are_killed_do_not_stop_a_run(local: Cluster, tmp_path: Path) -> None:
+    display = Quiet()
+    config = small_config(tmp_path, *HOSTS, "--total-updates", "40", "--host-timeout", "5")
+    known: set[int] = set()
+
+    def kill_now_and_then() -> None:
+        while len(known) < 2:
+            for pid in host_processes() - known:
+                time.sleep(1.0)
+                known.add(pid)
+                os.kill(pid, signal.SIGKILL)
+                break
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill_now_and_then, daemon=True)
+    killer.start()
+    outcome = train(local, config, display)
+    killer.join(30)
+    assert outcome.progress.update == 40
+    last = display.records[-1]
+    assert last["global_step"] == 40 * 8 * 16
+    assert last["host_restarts"] >= 1
+    # Every environment of a host, in both groups.
+    assert last["episodes_lost"] == last["host_restarts"] * 4
+
+
+def host_processes() -> set[int]:
+    """Processes of hosts, by the name that Ray gives them."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::Host"):
+                found.add(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_the_command_joins_a_cluster_by_its_address(local: Cluster, tmp_path: Path) -> None:
+    words = "--preset cpu --device cpu --plain --until-clear-rate 0 --no-record-video --no-enable-tensorboard"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "warpzone.cli.main", "train", *words.split(), "--runs-dir", str(tmp_path)),
+            *("--cluster", local.address, "--env-hosts", "2", "--envs-per-host", "4", "--minibatch-size", "64"),
+            *("--rollout-steps", "16", "--total-updates", "2"),
+        ],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 hosts of 4 environments" in done.stdout
+    assert (tmp_path / "mario" / "checkpoints" / "latest.pt").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--env-hosts", "2"], "need --cluster"),
+        (["--cluster", "local", "--env-hosts", "3"], "do not divide among 3 hosts"),
+        (["--cluster", "local", "--env-hosts", "0"], "at least 1"),
+        (["--cluster", "local", "--host-timeout", "0"], "more than 0 seconds"),
+        (["--cluster", "local", "--backend", "nes-py"], "native engine"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(tmp_path: Path, flags: list[str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        small_config(tmp_path, *flags)
+
+
+def test_an_address_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ConfigError, match="Nobody answers at 127.0.0.1:9"):
+        connect("127.0.0.1:9")
+    with pytest.raises(ConfigError, match="is no cluster"):
+        connect("ray://somewhere:10001")
+    with pytest.raises(ConfigError, match="is no cluster"):
+        connect("somewhere")
+
+
+def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpzone.cluster.connection.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'warpzone\[cluster\]'"):
+        import_ray()
