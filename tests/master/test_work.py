@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from warpzone.master import phases
+from warpzone.master.card import whole_game
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import open_state
@@ -98,3 +100,11 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
     assert len(lengths) >= 2
     assert work.state.policies["student"].decisions > 0
     assert work.left_s() < phases.LEAST_S["polish"]
+
+
+def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path)
+    told = {"games": 2, "finished": 1, "each": [{}, {}]}
+    (work.folder / "game.json").write_text(json.dumps({"game": {"sampled": told}}))
+    assert whole_game(work) == {"sampled": {"games": 2, "finished": 1}}
+    assert work.state.commands == []

@@ -12,6 +12,7 @@ from typing import Any
 from warpzone.agents.weights_file import SUFFIX, save_weights
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.envs.stages import ALL_STAGES, GAME
 from warpzone.master.state import State
 from warpzone.master.work import Failed, Work, run_name
 from warpzone.watch.durable import write_durably
@@ -38,6 +39,8 @@ def finish(work: Work) -> None:
     shutil.copyfile(folder / best / AGENT, folder / AGENT)
     document = {**json_file((folder / best / AGENT).with_suffix(".json")), "name": folder.resolve().name}
     document["master"] = {**asdict(state), "status": "done"}
+    if set(ALL_STAGES) <= set(work.plan.stages):
+        document["game"] = whole_game(work)
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
@@ -47,16 +50,30 @@ def evaluate(work: Work, run: str) -> None:
     checkpoint = load_checkpoint(best_checkpoint(folder))
     weights = checkpoint.of_training()["learner"]["policy"]
     save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
-    words = [
-        "eval", "--checkpoint", str(folder / AGENT), "--runs-dir", str(work.folder), "--out", str(folder),
-        "--stages", ",".join(work.plan.stages), "--episodes", str(work.config.episodes), "--mode", "all",
-        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
-    ]  # fmt: skip
-    child = work.run_all({f"eval-{run}": words}, 1, limited=False)[f"eval-{run}"]
-    if child.process.returncode:
-        raise Failed(f"the evaluation of {run} failed: see {child.log}")
+    _eval(work, run, folder / AGENT, ",".join(work.plan.stages), folder)
     work.state.evaluations[run] = by_stage(folder / "eval.json")
     work.save()
+
+
+def whole_game(work: Work) -> dict[str, Any]:
+    """Mode -> what became of games from power-on with the finished agent."""
+    out = work.folder / "game.json"
+    if not out.exists():
+        _eval(work, "game", work.folder / AGENT, GAME, out)
+    return {
+        mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
+    }
+
+
+def _eval(work: Work, name: str, agent: Path, stages: str, out: Path) -> None:
+    words = [
+        "eval", "--checkpoint", str(agent), "--runs-dir", str(work.folder), "--out", str(out),
+        "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
+        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+    ]  # fmt: skip
+    child = work.run_all({f"eval-{name}": words}, 1, limited=False)[f"eval-{name}"]
+    if child.process.returncode:
+        raise Failed(f"the evaluation of {name} failed: see {child.log}")
 
 
 def by_stage(path: Path) -> dict[str, dict[str, Any]]:
