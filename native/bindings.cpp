@@ -158,6 +158,7 @@ NB_MODULE(_native, m) {
         .def("reset", alone([](MachineObject& c) { press_reset(c.machine, *c.cartridge); }));
 
     bind_pool(m);
+    bind_episode(m);
 
     m.def(
         "shape_rewards",

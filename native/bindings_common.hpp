@@ -31,6 +31,7 @@ Bytes rgb_array(const Frame& f);
 std::shared_ptr<const Cartridge> cartridge_of(const nb::bytes& rom);
 
 void bind_pool(nb::module_& m);
+void bind_episode(nb::module_& m);
 
 }  // namespace wz::python
 

@@ -76,13 +76,15 @@ const std::vector<u8>& Pool::memory_of(std::size_t which) const {
     return config_.memories.empty() ? none : config_.memories[which];
 }
 
-int Pool::which(const Slot& s) const {
+int Pool::index_of(smb::Stage stage, const Machine& machine, int saved) const {
     for (std::size_t i = 0; i < config_.stages.size(); ++i) {
         const auto& memory = memory_of(i);
-        if (config_.stages[i] == s.stage() && std::equal(memory.begin(), memory.end(), s.machine().wram))
+        if (config_.stages[i] == stage && std::equal(memory.begin(), memory.end(), machine.wram))
             return static_cast<int>(i);
     }
-    return -1;
+    // An environment may still be in a level that another has replaced.
+    const bool replaced = config_.slot.levels && saved < static_cast<int>(config_.stages.size());
+    return replaced ? saved : -1;
 }
 
 int Pool::add_stage(smb::Stage stage, std::vector<u8> memory) {
@@ -153,7 +155,7 @@ std::vector<u8> Pool::snapshot(int index, int frames) {
 
 void Pool::restore(int index, const std::vector<u8>& snapshot) {
     const Turn turn(*this);
-    slot_at(index).load(snapshot);
+    slot_at(index).load(snapshot, lookup_);
 }
 
 void Pool::begin_episode(int index) {
@@ -164,11 +166,7 @@ void Pool::begin_episode(int index) {
     if (!queued.empty()) {
         const std::vector<u8> blob = std::move(queued);
         queued.clear();
-        const Random keep = s.random();
-        s.load(blob);
-        s.begin(blob, std::max(which(s), 0));
-        s.random() = keep;
-        return;
+        return s.begin(blob, lookup_);
     }
     const auto at = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, u) - cumulative_.begin();
     const auto chosen = static_cast<std::size_t>(at);

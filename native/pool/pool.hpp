@@ -68,8 +68,9 @@ class Pool {
     static void raise(const WorkError& e);
     std::shared_ptr<const smb::Start> start_of(smb::Stage stage, const std::vector<u8>& memory) const;
     const std::vector<u8>& memory_of(std::size_t which) const;
-    /// The stage that a slot plays, by what it is and what it has at $6000; -1 where it is none of these.
-    int which(const Slot& s) const;
+    /// The stage that a console plays, by what it is and what is at $6000; -1 where it is none of these.
+    int index_of(smb::Stage stage, const Machine& machine, int saved) const;
+    const StageLookup lookup_ = [this](auto... what) { return index_of(what...); };
 
     std::shared_ptr<const Cartridge> cartridge_;
     PoolConfig config_;

@@ -72,14 +72,15 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
         run_frame(machine_, *cartridge_, 0, 0, i == idle ? &on.newest : nullptr);
         ++episode_.frames;
     }
-    episode_.journey.begin(machine_.ram);
+    episode_.journey.begin(machine_.ram, smb::x_pos(machine_.ram));
     fill_stack(on);
 }
 
-void Slot::begin(const std::vector<u8>& snapshot, int stage_index) {
-    load(snapshot);
+void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {
     const Random random = episode_.random;
+    load(snapshot, lookup);
     const smb::Journey journey = episode_.journey;
+    const i32 stage_index = episode_.stage_index;
     episode_ = {};
     episode_.random = random;
     episode_.stage_index = stage_index;
@@ -98,9 +99,7 @@ int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
         Frame* out = !draw ? nullptr : last ? &on.newest : &on.previous;
         on.have_previous = last && draw_last > 1 && count > 1;
         play(buttons, out);
-        e.end = smb::episode_end(machine_.ram, stage_);
-        e.flag = smb::flag_get(machine_.ram);
-        e.journey.look(machine_.ram, config_->ground_stood);
+        e.look(machine_.ram, smb::x_pos(machine_.ram), stage_, config_->ground_stood);
         if (over()) return i + 1;
         const int scenes = smb::skip_scenes(machine_, *cartridge_, stage_.whole_game(), out);
         e.frames += scenes;
@@ -125,14 +124,7 @@ void Slot::step(int action) {
         scene_frames_ = played;
         hold(buttons, played, draw_last, on);
     }
-    Episode& e = episode_;
-    ++e.steps;
-    ++e.journey.since_progress;
-    if (!over()) {
-        if (config_->step_limit > 0 && e.steps >= config_->step_limit) e.end = smb::End::StepLimit;
-        if (config_->stall_limit > 0 && e.journey.since_progress >= config_->stall_limit)
-            e.end = smb::End::Stalled;
-    }
+    episode_.count_decision(config_->step_limit, config_->stall_limit);
     see(on);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -7,6 +8,10 @@
 #include "smb/telemetry.hpp"
 
 namespace wz {
+
+/// The index of the stage that a console plays, given the one it was saved with; -1 if it is none of the
+/// pool's.
+using StageLookup = std::function<int(smb::Stage stage, const Machine& machine, int saved)>;
 
 /// One environment: a console, its episode, and the pictures the agent sees.
 class Slot {
@@ -18,8 +23,8 @@ class Slot {
 
     /// Begins an episode at the start of a stage, after up to `noop_max` random idle frames.
     void begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int stage_index);
-    /// Begins an episode from a snapshot.
-    void begin(const std::vector<u8>& snapshot, int stage_index);
+    /// Begins an episode from a snapshot; throws like `load`.
+    void begin(const std::vector<u8>& snapshot, const StageLookup& lookup);
 
     /// One decision: `frame_skip` frames with the action held, fewer if the episode ends.
     void step(int action);
@@ -33,12 +38,12 @@ class Slot {
     const Machine& machine() const { return machine_; }
     /// Draws what is on the screen. Frames are not kept: the last one is played again.
     void draw(Frame& out);
-    smb::Stage stage() const { return stage_; }
 
     /// The console, the episode and the newest `frames` pictures of the stack, as bytes.
     std::vector<u8> save(int frames) const;
-    /// Throws SnapshotError and leaves the slot as it was.
-    void load(const std::vector<u8>& blob);
+    /// Throws SnapshotError and leaves the slot as it was. The snapshot's stage must be one of the pool's:
+    /// its index among them counts, not the one it had where it was saved.
+    void load(const std::vector<u8>& blob, const StageLookup& lookup);
 
     std::size_t observation_size() const { return plane_ * static_cast<std::size_t>(config_->frame_stack); }
 

@@ -50,7 +50,7 @@ std::vector<u8> Slot::save(int frames) const {
     return seal(w, *cartridge_, kSlotKind);
 }
 
-void Slot::load(const std::vector<u8>& blob) {
+void Slot::load(const std::vector<u8>& blob, const StageLookup& lookup) {
     Reader r = open(blob, *cartridge_, kSlotKind);
     auto machine = std::make_unique<Machine>();
     read_machine(r, *machine, *cartridge_);
@@ -66,6 +66,11 @@ void Slot::load(const std::vector<u8>& blob) {
         !number(3, kMost) || !number(4, kMost) || !number(5, 1) || !number(6, 255) ||
         !number(7, static_cast<i32>(smb::End::StepLimit)))
         throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
+    const smb::Stage stage{n[0], n[1]};
+    const int index = lookup(stage, *machine, n[2]);
+    if (index < 0)
+        throw SnapshotError("The snapshot is of " + smb::name(stage) +
+                            ", which these environments do not have: add it to their stages.");
     if (plane != plane_)
         throw SnapshotError("The snapshot's pictures have another size or colour than this environment's.");
     const std::size_t later = static_cast<std::size_t>(later_rooms(e.journey));
@@ -85,8 +90,8 @@ void Slot::load(const std::vector<u8>& blob) {
     stack_ = std::move(stack);
     newest_ = config_->frame_stack - 1;
     machine_ = *machine;
-    stage_ = {n[0], n[1]};
-    e.stage_index = n[2], e.steps = n[3], e.frames = n[4], e.from_snapshot = n[5];
+    stage_ = stage;
+    e.stage_index = index, e.steps = n[3], e.frames = n[4], e.from_snapshot = n[5];
     e.held = static_cast<u8>(n[6]), e.end = static_cast<smb::End>(n[7]), e.flag = n[8] != 0;
     episode_ = e;
     scene_ = Scene::Restored;

@@ -13,6 +13,10 @@ struct Stage {
     bool whole_game() const { return world == 0; }
     bool operator==(const Stage&) const = default;
 };
+inline std::string name(Stage s) {
+    return s.whole_game() ? "the whole game"
+                          : "stage " + std::to_string(s.world) + "-" + std::to_string(s.stage);
+}
 
 /// Why an episode ended.
 enum class End : u8 { None, Death, Flag, Axe, TimeUp, GameOver, Warp, Stalled, StepLimit };

@@ -4,17 +4,16 @@
 
 namespace wz::smb {
 
-void Journey::begin(const u8* ram) {
+void Journey::begin(const u8* ram, i32 x) {
     *this = {};
-    room[0] = {smb::room(ram), x_pos(ram)};
+    room[0] = {smb::room(ram), x};
     rooms = 1;
     x_max = std::max(0, room[0].furthest);
     look_for_wrong_turn(ram, room[0].name, room[0].furthest);
 }
 
-void Journey::look(const u8* ram, bool stood_only) {
+void Journey::look(const u8* ram, i32 x, bool stood_only) {
     const u32 here = smb::room(ram);
-    const i32 x = x_pos(ram);
     x_max = std::max(x_max, x);
     look_for_wrong_turn(ram, here, x);
     // Between two rooms the position is still that of the old one.

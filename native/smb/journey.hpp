@@ -19,8 +19,9 @@ struct Journey {
     i32 since_progress = 0;  ///< decisions without any
     i32 wrong_turns = 0;     ///< of a maze, by the game's own judgement
 
-    void begin(const u8* ram);
-    void look(const u8* ram, bool stood_only);
+    /// `x` is the player's position: usually x_pos(ram), unless an emulator tells it in another way.
+    void begin(const u8* ram, i32 x);
+    void look(const u8* ram, i32 x, bool stood_only);
 
     static constexpr u32 kNowhere = ~0u;
     u32 last_room = kNowhere;  ///< at the last look; nowhere while the player was not in control

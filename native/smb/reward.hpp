@@ -18,7 +18,7 @@ enum RewardTerm : int {
     kRewardTerms
 };
 
-/// What the terms are worth, scale included. The reference is RewardShaper in Python: same sums, same
+/// What the terms are worth, scale included. The reference is tests/envs/reward_reference.py: same sums, same
 /// rounding.
 struct RewardRule {
     bool signed_distance;

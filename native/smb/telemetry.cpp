@@ -2,6 +2,20 @@
 
 namespace wz::smb {
 
+void Episode::look(const u8* ram, i32 x, Stage stage, bool stood_only) {
+    end = episode_end(ram, stage);
+    flag = flag_get(ram);
+    journey.look(ram, x, stood_only);
+}
+
+void Episode::count_decision(int step_limit, int stall_limit) {
+    ++steps;
+    ++journey.since_progress;
+    if (over()) return;
+    if (step_limit > 0 && steps >= step_limit) end = End::StepLimit;
+    if (stall_limit > 0 && journey.since_progress >= stall_limit) end = End::Stalled;
+}
+
 void report(const u8* r, const Episode& e, i32* out, std::size_t stride) {
     auto put = [&](Field f, i32 v) { out[static_cast<std::size_t>(f) * stride] = v; };
     put(kXPos, x_pos(r));

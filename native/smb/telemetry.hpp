@@ -15,6 +15,11 @@ struct Episode {
     bool over() const { return end != End::None; }
     bool truncated() const { return end == End::Stalled || end == End::StepLimit; }
     bool terminated() const { return over() && !truncated(); }
+
+    /// After a frame of an episode of `stage`, with the player at `x`.
+    void look(const u8* ram, i32 x, Stage stage, bool stood_only);
+    /// After a decision. A limit of 0 is none.
+    void count_decision(int step_limit, int stall_limit);
 };
 
 /// What Python sees of an environment after a step, one int32 each. The order is the row order of the

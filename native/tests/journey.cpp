@@ -22,7 +22,7 @@ struct Player {
     }
     void look() {
         ++journey.since_progress;
-        journey.look(ram, false);
+        journey.look(ram, smb::x_pos(ram), false);
     }
 };
 
@@ -30,7 +30,7 @@ struct Player {
 void progress_never_stops() {
     Player p;
     p.go(0, 0, 0, 40);
-    p.journey.begin(p.ram);
+    p.journey.begin(p.ram, smb::x_pos(p.ram));
     int rooms = 0, expected = 0;
     for (int world = 0; world < 13; ++world)
         for (int stage = 0; stage < 4; ++stage)
@@ -49,7 +49,7 @@ void progress_never_stops() {
 void ground_counts_once() {
     Player p;
     p.go(0, 0, 0, 0);
-    p.journey.begin(p.ram);
+    p.journey.begin(p.ram, smb::x_pos(p.ram));
     for (int round = 0; round < 3; ++round)
         for (int area = 0; area < smb::Journey::kRooms; ++area)
             for (int x : {0, 300}) {

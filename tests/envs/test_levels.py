@@ -9,7 +9,7 @@ import warpzone
 from warpzone import MarioVectorEnv, levels
 from warpzone.engine import FIELDS, Pool
 from warpzone.envs.stages import ALL_STAGES
-from warpzone.envs.vector import ENDS
+from warpzone.envs.telemetry import ENDS
 from warpzone.errors import ConfigError
 from warpzone.levels import Enemy, EnemyKind, Level, Object, ObjectKind
 from warpzone.levels.image import level_image, level_memory, stage_memory

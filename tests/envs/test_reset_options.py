@@ -192,3 +192,32 @@ def test_a_child_forked_during_a_step_is_told_and_does_not_hang() -> None:
     _, status = os.waitpid(child, 0)
     assert status == 0
     envs.close()
+
+
+def test_a_restored_episode_has_the_index_of_its_stage_in_this_vector() -> None:
+    two = warpzone.MarioVectorEnv(1, stages=["1-1", "2-3"], frame_stack=1, size=8)
+    two.set_stage_weights([0.0, 1.0])
+    two.reset(seed=0)
+    blob = two.snapshot(0)
+    one = warpzone.MarioVectorEnv(1, stages=["2-3"], frame_stack=1, size=8, autoreset_mode="disabled")
+    one.reset(seed=0)
+    one.restore(0, blob)
+    *_, info = one.step(np.array([0]))
+    assert (int(info["world"][0]), int(info["stage_index"][0])) == (2, 0)
+
+
+def test_a_snapshot_of_a_stage_that_the_vector_does_not_have_is_refused_and_changes_nothing() -> None:
+    other = warpzone.MarioVectorEnv(2, stage="2-3", frame_stack=1, size=8)
+    other.reset(seed=0)
+    envs = warpzone.MarioVectorEnv(2, stage="1-1", frame_stack=1, size=8)
+    envs.reset(seed=0)
+    before = envs.ram
+    sentence = "The snapshot is of stage 2-3, which these environments do not have: add it to their stages"
+    with pytest.raises(warpzone.CheckpointError, match=sentence):
+        envs.restore(0, other.snapshot(0))
+    mixed = {**envs.state_dict(), "consoles": [envs.snapshot(1), other.snapshot(1)]}
+    with pytest.raises(warpzone.CheckpointError, match=sentence):
+        envs.load_state_dict(mixed)
+    np.testing.assert_array_equal(envs.ram, before)
+    with pytest.raises(warpzone.CheckpointError, match=sentence):
+        envs.reset(options={"snapshot": other.snapshot(0)})

@@ -7,33 +7,35 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.envs.reward_reference import reference_rewards
+from tests.envs.telemetry_reference import Journey
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import ACTION_SETS, parse_buttons
 from warpzone.envs.rewards import NES_PY_REWARD, TERMS, RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.stages import parse_stages, stage_span
-from warpzone.envs.telemetry import Journey, counts_as_ground, died, room
-from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.envs.telemetry import ENDS, counts_as_ground, room
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 
-
-def telemetry(**values: int) -> dict[str, np.ndarray]:
-    base = {
-        "x_pos": 100,
-        "progress": 0,
-        "score": 0,
-        "flag_get": 0,
-        "time": 300,
-        "wrong_turns": 0,
-        "coins": 99,
-    }
-    return {name: np.array([value], np.int32) for name, value in {**base, **values}.items()}
+DEAD = ENDS.index("death")
 
 
-def reward(config: RewardConfig, after: dict[str, np.ndarray], died: bool = False) -> dict[str, float]:
-    total, terms = RewardShaper(config, 1)(telemetry(), after, np.array([died]))
-    assert total[0] == pytest.approx(sum(term[0] for term in terms.values()))
-    return {name: float(term[0]) for name, term in terms.items()}
+def telemetry(**values: int) -> np.ndarray:
+    fields = {"x_pos": 100, "time": 300, "coins": 99, **values}
+    return np.array([[fields.get(name, 0)] for name in FIELDS], np.int32)
+
+
+def shaped(shaper: RewardShaper, after: np.ndarray) -> RewardArrays:
+    out = RewardArrays(1)
+    shaper.of_telemetry(telemetry(), after, np.array([False]), out)
+    return out
+
+
+def reward(config: RewardConfig, after: np.ndarray) -> dict[str, float]:
+    out = shaped(RewardShaper(config, 1), after)
+    assert out.total[0] == pytest.approx(sum(term[0] for term in out.terms.values()))
+    return {name: float(term[0]) for name, term in out.terms.items()}
 
 
 UNSCALED = RewardConfig(
@@ -48,10 +50,10 @@ def test_each_term_pays_what_its_weight_says() -> None:
     assert reward(UNSCALED, telemetry(score=200))["score"] == pytest.approx(20)
     assert reward(UNSCALED, telemetry(flag_get=1))["flag"] == 50
     assert reward(UNSCALED, telemetry(time=299))["time"] == -2
-    assert reward(UNSCALED, telemetry(), died=True)["death"] == -50
+    assert reward(UNSCALED, telemetry(end=DEAD))["death"] == -50
     assert reward(UNSCALED, telemetry(wrong_turns=1))["maze"] == -50
     assert reward(UNSCALED, telemetry(coins=1))["coin"] == 6  # over 99: the counter begins again at 0
-    assert reward(replace(UNSCALED, reward_clip=15.0), telemetry(), died=True)["clip"] == 35
+    assert reward(replace(UNSCALED, reward_clip=15.0), telemetry(end=DEAD))["clip"] == 35
 
 
 def test_new_ground_is_paid_once_and_signed_movement_both_ways() -> None:
@@ -67,7 +69,7 @@ def test_the_scale_goes_linearly_from_start_to_final() -> None:
     scales = []
     for _ in range(12):
         scales.append(shaper.scale())
-        shaper(telemetry(), telemetry(), np.array([False]))
+        shaped(shaper, telemetry())
     np.testing.assert_allclose(scales, [1 - min(i, 10) / 10 for i in range(12)], atol=1e-12)
 
 
@@ -130,10 +132,10 @@ def test_stage_lists_expand() -> None:
         RewardConfig(reward_distance_cap=7.5, reward_score_weight=0.013, reward_time_weight=-0.7),
     ],
 )
-def test_the_engine_reckons_rewards_to_the_bit_as_numpy_does(config: RewardConfig) -> None:
+def test_the_engine_computes_rewards_to_the_bit_as_numpy_does(config: RewardConfig) -> None:
     rng = np.random.default_rng(0)
     n = 257
-    fast, slow = RewardShaper(config, n), RewardShaper(config, n)
+    shaper = RewardShaper(config, n)
     for _ in range(20):
         before, after = (rng.integers(-50, 3000, (len(FIELDS), n)).astype(np.int32) for _ in range(2))
         after[:, : n // 2] = before[:, : n // 2] + rng.integers(-40, 41, (len(FIELDS), n // 2))
@@ -141,16 +143,14 @@ def test_the_engine_reckons_rewards_to_the_bit_as_numpy_does(config: RewardConfi
             rows[FIELDS.index("flag_get")] = rng.integers(0, 2, n)
             rows[FIELDS.index("end")] = rng.integers(0, len(ENDS), n)
         fresh = rng.random(n) < 0.1
-        out = RewardArrays(n)
-        fast.of_telemetry(before, after, fresh, out)
-        total, terms = out.total, out.terms
         by_name = [dict(zip(FIELDS, rows, strict=True)) for rows in (before, after)]
-        expected, expected_terms = slow(by_name[0], by_name[1], died(*by_name))
+        expected, expected_terms = reference_rewards(shaper, *by_name)
+        out = RewardArrays(n)
+        shaper.of_telemetry(before, after, fresh, out)
         for name in TERMS:
-            np.testing.assert_array_equal(terms[name], np.where(fresh, 0, expected_terms[name]))
-        np.testing.assert_array_equal(total, np.where(fresh, 0, expected))
-        np.testing.assert_array_equal(fast.last_dx, slow.last_dx)
-    assert fast.scale() == slow.scale()
+            np.testing.assert_array_equal(out.terms[name], np.where(fresh, 0, expected_terms[name]))
+        np.testing.assert_array_equal(out.total, np.where(fresh, 0, expected))
+        np.testing.assert_array_equal(out.dx, by_name[1]["x_pos"] - by_name[0]["x_pos"])
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
@@ -165,7 +165,7 @@ def test_rewards_of_real_play_are_those_of_its_telemetry(mode: str) -> None:
         _, rewards, terminated, truncated, info = envs.step(rng.integers(0, 5, 8))
         done = terminated | truncated
         after = info.get("final_info", info)
-        expected, _ = shaper(before, after, died(before, after))
+        expected, _ = reference_rewards(shaper, before, after)
         np.testing.assert_array_equal(rewards, np.where(fresh, 0, expected))
         if mode == "next_step":
             fresh = done
@@ -205,7 +205,5 @@ def test_ground_counts_as_the_slow_reference_says(ground: str) -> None:
 
 def test_a_jump_over_ground_that_counts_only_when_stood_on_is_paid_as_a_whole() -> None:
     after = telemetry(progress=150)
-    total, _ = RewardShaper(UNSCALED, 1, by_jumps=True)(telemetry(), after, np.array([False]))
-    assert total[0] == 150
-    total, _ = RewardShaper(UNSCALED, 1)(telemetry(), after, np.array([False]))
-    assert total[0] == UNSCALED.reward_distance_cap
+    assert shaped(RewardShaper(UNSCALED, 1, by_jumps=True), after).total[0] == 150
+    assert shaped(RewardShaper(UNSCALED, 1), after).total[0] == UNSCALED.reward_distance_cap

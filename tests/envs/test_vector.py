@@ -13,7 +13,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import warpzone
-from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.envs.telemetry import ENDS
+from warpzone.envs.vector import MarioVectorEnv
 
 RIGHT_RUN = 3
 

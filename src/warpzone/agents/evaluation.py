@@ -14,7 +14,8 @@ from warpzone.agents.intervals import wilson
 from warpzone.agents.play import Player, evaluation_view, play
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
-from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.envs.telemetry import ENDS
+from warpzone.envs.vector import MarioVectorEnv
 
 MOST_ENVIRONMENTS = 256
 Mode = Literal["sampled", "greedy", "sticky"]

@@ -18,7 +18,7 @@ from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig
 from warpzone.envs.rewards import TERMS, RewardConfig
 from warpzone.envs.stages import ALL_STAGES, GAME
-from warpzone.envs.vector import ENDS
+from warpzone.envs.telemetry import ENDS
 from warpzone.errors import CheckpointError
 from warpzone.watch.panel.player import Shown, Wish
 

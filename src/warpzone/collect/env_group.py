@@ -12,7 +12,7 @@ from torch import Tensor
 
 from warpzone.collect.episodes import EpisodeLog
 from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep, StepResult
-from warpzone.envs.vector import ENDS
+from warpzone.envs.telemetry import ENDS
 from warpzone.learn.random_state import restore_stream
 from warpzone.learn.rollout import Final, Rollout
 from warpzone.watch.profile import phase

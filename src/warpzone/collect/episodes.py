@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.collect.interfaces import Info
-from warpzone.envs.vector import ENDS
+from warpzone.envs.telemetry import ENDS
 
 
 class EpisodeLog:

@@ -52,6 +52,7 @@ class PoolEnvs:
     stage_names: list[str]
     rewards: RewardShaper
     has_snapshots = True
+    _seeded: bool
     _pool: Pool | None = None
     _levels: LevelStages | None = None
 
@@ -63,7 +64,6 @@ class PoolEnvs:
         self._final = StepMemory(self.num_envs, self.view.shape)
         self._fresh = np.zeros(self.num_envs, np.bool_)
         """Environments whose next step only begins an episode."""
-        self._seeded = False
         self._later: list[tuple[str, tuple[Any, ...]]] = []
 
     @property
@@ -118,12 +118,17 @@ class PoolEnvs:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Return to `state_dict` of a vector with the same ROM, view and number of environments."""
+        """Return to `state_dict` of a vector with the same ROM, view, stages and number of environments."""
         if len(state["consoles"]) != self.num_envs:
             raise ConfigError(
                 f"The saved state is of {len(state['consoles'])} environments, not {self.num_envs}."
             )
-        self.restore_many(dict(enumerate(state["consoles"])))
+        now = dict(enumerate(self.state_dict()["consoles"]))
+        try:
+            self.restore_many(dict(enumerate(state["consoles"])))
+        except CheckpointError:
+            self.restore_many(now)
+            raise
         self.rewards.load_state_dict(state["rewards"])
         self._fresh = np.array(state["fresh"], np.bool_)
         self._seeded = True

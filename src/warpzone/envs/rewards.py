@@ -20,8 +20,6 @@ Ints = NDArray[np.int32]
 
 BUILT_IN = ("distance", "score", "flag", "death", "time", "maze", "coin", "clip")
 TERMS = (*BUILT_IN, "custom")
-COINS_WRAP = 100
-"""The game's counter of coins goes from 99 to 0."""
 
 RewardFunction = Callable[[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]], NDArray[Any]]
 """Telemetry before and after a decision, by field, arrays [N], to rewards [N]. `after["died"]` is there too."""
@@ -101,7 +99,6 @@ class RewardShaper:
         )
         self.num_envs = num_envs
         self.decisions = 0
-        self.last_dx: Ints = np.zeros(num_envs, np.int32)
 
     def scale(self) -> float:
         """The present scale: linear from start to final over the annealing steps. A custom reward has none."""
@@ -113,52 +110,8 @@ class RewardShaper:
         done = min(1.0, self.decisions / c.reward_scale_anneal_steps)
         return c.reward_scale_start + done * (c.reward_scale_final - c.reward_scale_start)
 
-    def __call__(
-        self, before: Mapping[str, Ints], after: Mapping[str, Ints], died: NDArray[np.bool_]
-    ) -> tuple[Floats, dict[str, Floats]]:
-        """Rewards [N] and their terms, scaled; the terms add up to the reward."""
-        c = self.config
-        if self.function is not None:
-            self.last_dx = after["x_pos"] - before["x_pos"]
-            self.decisions += self.num_envs
-            custom = self._custom(before, {**after, "died": died})
-            return custom, {**dict.fromkeys(BUILT_IN, np.zeros_like(custom)), "custom": custom}
-        key = "x_pos" if c.reward_signed_distance else "progress"
-        dx = after[key] - before[key]
-        # Signed, a jump by more than the cap is a new room or a loop, not a movement.
-        leap = np.abs(dx) > self.cap
-        paid = np.where(leap, 0, dx) if c.reward_signed_distance else np.clip(dx, 0, self.cap)
-        self.last_dx = after["x_pos"] - before["x_pos"]
-        scale = self.scale()
-        flag = (after["flag_get"] != 0) & (before["flag_get"] == 0)
-        ticks = np.minimum(after["time"] - before["time"], 0)
-        points = np.maximum(after["score"] - before["score"], 0)
-        more = after["coins"] - before["coins"]
-        coins = np.maximum(np.where(more < 0, more + COINS_WRAP, more), 0)
-
-        def worth(amount: NDArray[Any], weight: float) -> Floats:
-            return amount.astype(np.float32) * np.float32(weight * scale)
-
-        terms: dict[str, Floats] = {
-            "distance": worth(paid, c.reward_distance_weight),
-            "score": worth(points, c.reward_score_weight),
-            "flag": worth(flag, c.reward_flag),
-            "death": worth(died, -c.reward_death),
-            "time": worth(ticks, c.reward_time_weight),
-            "maze": worth(after["wrong_turns"] - before["wrong_turns"], -c.reward_wrong_turn),
-            "coin": worth(coins, c.reward_coin_weight),
-        }
-        total = np.zeros(len(dx), np.float32)
-        for term in terms.values():
-            total += term
-        bound = np.float32(self._clip(scale))
-        terms["clip"] = np.clip(total, -bound, bound) - total
-        terms["custom"] = np.zeros_like(total)
-        self.decisions += self.num_envs
-        return total + terms["clip"], terms
-
     def of_telemetry(self, before: Ints, after: Ints, fresh: NDArray[np.bool_], out: RewardArrays) -> None:
-        """What calling this gives, from whole telemetry arrays [fields, N] in one pass of the engine.
+        """Rewards, their terms and the movement in x from two telemetry arrays [fields, N]; the terms add up.
 
         Those in `fresh` only began an episode and earn nothing.
         """
@@ -172,7 +125,6 @@ class RewardShaper:
             custom[:] = np.where(fresh, 0, self._custom(fields_before, fields))
             out.total[:] = custom
             np.subtract(after[FIELDS.index("x_pos")], before[FIELDS.index("x_pos")], out=out.dx)
-            self.last_dx = out.dx
             self.decisions += self.num_envs
             return
         scale = self.scale()
@@ -190,7 +142,6 @@ class RewardShaper:
         shape_rewards(
             before, after, fresh, c.reward_signed_distance, self.cap, clip, worth, rows, out.total, out.dx
         )
-        self.last_dx = out.dx
         self.decisions += self.num_envs
 
     def _clip(self, scale: float) -> float:

@@ -9,31 +9,24 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from warpzone.engine import FIELDS, Pool
+from warpzone.engine import Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
-from warpzone.envs.actions import action_names
-from warpzone.envs.config import MAX_ENVS, ViewConfig, as_size, thread_count
+from warpzone.envs.config import ViewConfig, as_size, thread_count
 from warpzone.envs.custom_levels import LevelStages
+from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, reset_info, step_info
 from warpzone.envs.pool_envs import Empty, PoolEnvs, StepMemory
 from warpzone.envs.replays import as_snapshot
-from warpzone.envs.rewards import TERMS, RewardConfig, RewardShaper
-from warpzone.envs.seeding import spread_seeds
+from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.stages import parse_stage, parse_stages
-from warpzone.envs.telemetry import named_info
 from warpzone.errors import ConfigError, Error
 from warpzone.levels.format import LevelData
 
-Info = dict[str, Any]
 _AUTORESET = {AutoresetMode.NEXT_STEP: 0, AutoresetMode.SAME_STEP: 1, AutoresetMode.DISABLED: 2}
-ENDS = ("", "death", "flag", "axe", "time_up", "game_over", "warp", "stalled", "step_limit")
-"""Why an episode ended, by the number in `info["end"]`."""
 
 _open_vectors: weakref.WeakSet[MarioVectorEnv] = weakref.WeakSet()
 
@@ -44,11 +37,7 @@ def _close_all() -> None:
         vector.close()
 
 
-def default_metadata() -> dict[str, Any]:
-    return {"render_modes": ["rgb_array"], "render_fps": 60, "autoreset_mode": AutoresetMode.NEXT_STEP}
-
-
-class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
+class MarioVectorEnv(PoolEnvs, TelemetryVector):
     """N environments on M threads.
 
     `step` runs all of them and returns arrays; `send` and `recv` are its two halves, so that the caller can work in
@@ -56,8 +45,6 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
     so nothing is copied. `levels` are played as stages are, beside those that are named. `empty` allocates the
     observations, for example in memory that a GPU can read.
     """
-
-    metadata: dict[str, Any] = default_metadata()
 
     def __init__(
         self,
@@ -91,20 +78,19 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         verbose: bool = False,
         empty: Empty = np.empty,
     ) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or not 1 <= num_envs <= MAX_ENVS:
-            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, not {num_envs!r}.")
         if stage is not None and stages is not None:
             raise ConfigError("Give either stage or stages, not both.")
         if region not in ("ntsc", "pal"):
             raise ConfigError(f"Unknown region {region!r}: choose 'ntsc' or 'pal'.")
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
-        self.view = ViewConfig(
+        view = ViewConfig(
             frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
             palette=palette,
             crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max, action_type=action_type,
             ground=ground, stall_limit=stall_limit, step_limit=step_limit,
         )  # fmt: skip
+        self._describe(num_envs, view, reward, _autoreset_mode(autoreset_mode), seed)
         image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)
         self._image, self._region = image, region
         dump = identify(image)
@@ -114,19 +100,9 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         if levels is not None:
             self._levels = LevelStages(image, self.stage_names, levels, self.lost_levels)
             self._image, self.stage_names = self._levels.image, self._levels.names
-        self.num_envs = num_envs
         self.threads = thread_count(threads, num_envs)
         self.render_mode = render_mode
-        self.autoreset_mode = _autoreset_mode(autoreset_mode)
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self.metadata = {**default_metadata(), "autoreset_mode": self.autoreset_mode}
-        self.action_meanings = action_names(action_type)
-        self.single_observation_space = gym.spaces.Box(0, 255, self.view.shape, np.uint8)
-        self.single_action_space = gym.spaces.Discrete(len(self.action_meanings))
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=ground == "stood")
-
         began = time.perf_counter()
         settings = self.view.pool_settings
         settings.update({
@@ -146,7 +122,6 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
             for i in range(num_envs):
                 print(f"[env] constructing env {i + 1}/{num_envs} ({each * 1e3:.2f} ms)")
         self._open(pool, empty)
-        self._seed = 0 if seed is None else int(seed)
         _open_vectors.add(self)
 
     # ---- Gymnasium ----
@@ -183,15 +158,9 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         self._turn_to(memory)
         # Those whose episode is over and that were left out still begin anew with the next step.
         self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
-        info = named_info(memory.fields)
-        nothing = np.zeros(self.num_envs, np.float32)
-        info["reward_terms"] = dict.fromkeys(TERMS, nothing)
-        info["dx"] = np.zeros(self.num_envs, np.int32)
-        return memory.observations, info
+        return memory.observations, reset_info(memory.fields, self.num_envs)
 
-    def step(
-        self, actions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    def step(self, actions: NDArray[np.int64]) -> Result:
         """One decision in every environment."""
         if self._later:
             self._do_later()
@@ -207,9 +176,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
         self._engine().send(self._actions(actions), *self._targets(memory))
         self._sent = memory
 
-    def recv(
-        self,
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    def recv(self) -> Result:
         """Wait for the step that `send` started."""
         self._run(self._engine().receive)
         return self._result(self._sent)
@@ -230,27 +197,7 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
 
     # ---- inside ----
 
-    def _actions(self, actions: Any) -> NDArray[np.int64]:
-        array = np.asarray(actions)
-        if array.shape != (self.num_envs,):
-            raise ConfigError(
-                f"Give one action for each of the {self.num_envs} environments, not an array of shape {array.shape}."
-            )
-        if array.dtype.kind not in "iu":
-            raise ConfigError(f"Actions are whole numbers, not {array.dtype}.")
-        return np.ascontiguousarray(array, dtype=np.int64)
-
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> NDArray[np.uint64] | None:
-        if seed is None:
-            if self._seeded:
-                return None
-            seed = self._seed
-        self._seeded = True
-        return spread_seeds(seed, self.num_envs)
-
-    def _result(
-        self, memory: StepMemory
-    ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    def _result(self, memory: StepMemory) -> Result:
         before = self._turn_to(memory)
         done = memory.terminated | memory.truncated
         ended = memory.telemetry
@@ -259,14 +206,10 @@ class MarioVectorEnv(PoolEnvs, gym.vector.VectorEnv[NDArray[np.uint8], NDArray[n
             ended = np.where(done, self._final.telemetry, memory.telemetry)
         # Those in _fresh only began an episode: NEXT_STEP spends a step on that.
         self.rewards.of_telemetry(before.telemetry, ended, self._fresh, memory.rewards)
-        info = named_info(memory.fields)
-        info["reward_terms"] = dict(memory.rewards.terms)
-        info["dx"] = memory.rewards.dx
+        info = step_info(memory.fields, memory.rewards)
         if final_step:
             # Handed out and replaced, not copied: only the rows of ended episodes were ever touched.
-            info["final_obs"] = self._final.observations
-            info["final_info"] = named_info(dict(zip(FIELDS, ended, strict=True)))
-            info["_final_obs"] = info["_final_info"] = done
+            add_finals(info, done, self._final.observations, ended)
             self._final = StepMemory(self.num_envs, self.view.shape)
         elif not self._same_step:
             self._fresh = done

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_names
-from warpzone.envs.telemetry import counts_as_ground
-from warpzone.envs.vector import ENDS, MarioVectorEnv
+from warpzone.envs.telemetry import ENDS, counts_as_ground
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.starts.trails import ACTIONS, Trail, sequence_of
 
 CONSOLES = 32

@@ -18,7 +18,7 @@ from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.nes_py.emulators import NesPyFactory
 from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
-from warpzone.envs.rewards import RewardConfig, RewardShaper
+from warpzone.envs.rewards import RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.vector import MarioVectorEnv
 
 pytest.importorskip("gym_super_mario_bros")
@@ -91,8 +91,13 @@ def test_the_episode_ends_the_same_way_one_frame_later(played: dict[str, Any]) -
 def test_rewards_are_the_same_one_frame_later(played: dict[str, Any]) -> None:
     def rewards(rows: list[dict[str, int]]) -> list[float]:
         shaper = RewardShaper(RewardConfig(reward_scale_start=1.0), 1)
-        columns = [{name: np.array([row[name]], np.int32) for name in FIELDS} for row in rows]
-        return [float(shaper(before, after, after["end"] == 1)[0][0]) for before, after in pairwise(columns)]
+        columns = [np.array([[row[name]] for name in FIELDS], np.int32) for row in rows]
+        earned = []
+        for before, after in pairwise(columns):
+            out = RewardArrays(1)
+            shaper.of_telemetry(before, after, np.array([False]), out)
+            earned.append(float(out.total[0]))
+        return earned
 
     native = rewards(played["native"])
     assert rewards(played["nes_py"][1 : len(played["native"]) + 1]) == native

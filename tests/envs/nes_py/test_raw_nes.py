@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from tests.envs.telemetry_reference import digits
 from warpzone.engine import FIELDS
 from warpzone.engine.rom import rom_path
 from warpzone.envs.config import ViewConfig
@@ -15,7 +16,6 @@ from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.nes_py.emulators import GymnasiumEmulator
 from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
 from warpzone.envs.nes_py.patches import patch_nes_py, quiet_gym
-from warpzone.envs.telemetry import digits
 
 pytest.importorskip("nes_py")
 START = 8

@@ -1,4 +1,4 @@
-"""One environment on another emulator: the engine's episodes (native/pool) in Python, number for number."""
+"""One environment on another emulator: the engine's episodes, with its own rules read from the emulator's RAM."""
 
 from __future__ import annotations
 
@@ -11,37 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS
+from warpzone.engine._native import ForeignEpisode
 from warpzone.envs.actions import action_buttons
 from warpzone.envs.config import ViewConfig
-from warpzone.envs.nes_py.config import BackendConfig
+from warpzone.envs.nes_py.config import RAM_BYTES, BackendConfig
 from warpzone.envs.nes_py.emulators import Emulator
 from warpzone.envs.nes_py.position import PositionReader
 from warpzone.envs.nes_py.preprocessing import Preprocessor
-from warpzone.envs.seeding import MASK
 from warpzone.envs.stages import parse_stage
-from warpzone.envs.telemetry import End, Journey, counts_as_ground, decode, episode_end, flag_get, room
 
 Info = dict[str, Any]
-
-
-class Random:
-    """The engine's random stream (SplitMix64), so that the same seed samples the same stages and idle frames."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.state = seed & MASK
-
-    def next(self) -> int:
-        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
-        z = self.state
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
-        return z ^ z >> 31
-
-    def uniform(self) -> float:
-        return (self.next() >> 11) * 2.0**-53
-
-    def below(self, n: int) -> int:
-        return (self.next() >> 32) * n >> 32
 
 
 @dataclass(frozen=True)
@@ -51,12 +30,6 @@ class EpisodeSettings:
     view: ViewConfig
     stages: Sequence[str]
     backend: BackendConfig
-
-
-def spaces(view: ViewConfig) -> tuple[gym.spaces.Space[NDArray[np.uint8]], gym.spaces.Space[np.int64]]:
-    """The observation and the action space of one environment."""
-    seen: Any = gym.spaces.Box(0, 255, view.shape, np.uint8)
-    return seen, gym.spaces.Discrete(view.num_actions)
 
 
 class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
@@ -72,20 +45,15 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
             self.emulator = emulator
         self.view = settings.view
         self.stages = list(settings.stages)
-        self.random = Random()
         self.x_pos = PositionReader(settings.backend)
-        self.observation_space, self.action_space = spaces(self.view)
+        self.observation_space = gym.spaces.Box(0, 255, self.view.shape, np.uint8)
+        self.action_space = gym.spaces.Discrete(self.view.num_actions)
         self._weights = np.ones(len(self.stages))
         self._preprocess = Preprocessor(self.view)
         self._buttons = action_buttons(self.view.action_type)
         self._stack: list[NDArray[np.uint8]] = []
-        self._stage_index = 0
-        self._stage = (1, 1)
-        self._end = End.NONE
-        self._flag = False
+        self._episode = ForeignEpisode(self.view.ground == "stood")
         self._held = 0
-        self._steps = 0
-        self._journey = Journey()
 
     def screen(self) -> NDArray[np.uint8]:
         """A copy of the last frame, uint8 [240, 256, 3]."""
@@ -100,86 +68,58 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
     ) -> tuple[NDArray[np.uint8], Info]:
         """Begin an episode; with a seed, of a new random stream."""
         if seed is not None:
-            self.random = Random(seed)
-        self._begin()
+            self._episode.seed(seed % 2**64)
+        # Sampled even when there is one stage, so that the stream does not depend on their number.
+        u = self._episode.uniform()
+        cumulative = np.cumsum(self._weights / self._weights.sum())
+        index = int(np.searchsorted(cumulative[:-1], u, side="right"))
+        stage = parse_stage(self.stages[index])
+        self.emulator.begin(self.stages[index])
+        self._held, self._blank = 0, _blank_ram(stage)
+        idle = self._episode.below(self.view.noop_max + 1) if self.view.noop_max else 0
+        for _ in range(idle):
+            self.emulator.play(0)
+        self._episode.begin(self._ram(), self._x(), *stage, index)
+        self._stack = [self._preprocess(self.emulator.screen)] * self.view.frame_stack
         return np.concatenate(self._stack), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
         """One decision."""
-        self._decide(self._buttons[int(action)])
-        truncated = self._end in (End.STALLED, End.STEP_LIMIT)
-        terminated = self._end is not End.NONE and not truncated
-        return np.concatenate(self._stack), 0.0, terminated, truncated, self._info()
+        view, episode = self.view, self._episode
+        before: NDArray[np.uint8] | None = None
+        for frame in range(view.frame_skip):
+            # The next frame is drawn into the same memory.
+            before = self.emulator.screen.copy() if view.max_pool and frame else None
+            sticks = view.sticky > 0 and episode.uniform() < view.sticky
+            self._held = self._held if sticks else self._buttons[int(action)]
+            self.emulator.play(self._held)
+            if episode.look(self._ram(), self._x()):
+                break
+            self.emulator.skip_scenes()
+        episode.count_decision(view.step_limit, view.stall_limit)
+        self._stack = [*self._stack[1:], self._preprocess(self.emulator.screen, before)]
+        return np.concatenate(self._stack), 0.0, episode.terminated, episode.truncated, self._info()
 
     def close(self) -> None:
         self.emulator.close()
 
-    def _begin(self) -> None:
-        # Sampled even when there is one stage, so that the stream does not depend on their number.
-        u = self.random.uniform()
-        cumulative = np.cumsum(self._weights / self._weights.sum())
-        self._stage_index = int(np.searchsorted(cumulative[:-1], u, side="right"))
-        name = self.stages[self._stage_index]
-        self._stage = parse_stage(name)
-        self.emulator.begin(name)
-        self._steps = self._held = 0
-        self._end, self._flag = End.NONE, False
-        idle = self.random.below(self.view.noop_max + 1) if self.view.noop_max else 0
-        for _ in range(idle):
-            self.emulator.play(0)
-        self._journey = Journey()
-        self._look()
-        self._stack = [self._preprocess(self.emulator.screen)] * self.view.frame_stack
-
-    def _decide(self, buttons: int) -> None:
-        before: NDArray[np.uint8] | None = None
-        for frame in range(self.view.frame_skip):
-            # The next frame is drawn into the same memory.
-            before = self.emulator.screen.copy() if self.view.max_pool and frame else None
-            sticks = self.view.sticky > 0 and self.random.uniform() < self.view.sticky
-            self._held = self._held if sticks else buttons
-            self.emulator.play(self._held)
-            ram = self.emulator.ram
-            if ram is not None:
-                self._end = episode_end(ram, self._stage)
-                self._flag = flag_get(ram)
-            self._look()
-            if self._end is not End.NONE:
-                break
-            self.emulator.skip_scenes()
-        self._steps += 1
-        self._journey.since_progress += 1
-        if self._end is End.NONE:
-            if 0 < self.view.step_limit <= self._steps:
-                self._end = End.STEP_LIMIT
-            if 0 < self.view.stall_limit <= self._journey.since_progress:
-                self._end = End.STALLED
-        self._stack = [*self._stack[1:], self._preprocess(self.emulator.screen, before)]
-
-    def _look(self) -> None:
+    def _ram(self) -> NDArray[np.uint8]:
+        """The emulator's RAM; where it shows none, one in which nothing happens."""
         ram = self.emulator.ram
-        here = room(ram) if ram is not None else (0, 0, 0, 0)
-        begun = bool(self._journey.furthest)
-        counts = ram is None or not begun or counts_as_ground(ram, self.view.ground == "stood")
-        x = self.x_pos(self.emulator.info, ram)
-        self._journey.look(here, x, counts)
-        if ram is not None:
-            self._journey.look_for_wrong_turn(ram, x)
+        return self._blank if ram is None or len(ram) < RAM_BYTES else np.ascontiguousarray(ram, np.uint8)
+
+    def _x(self) -> int:
+        return self.x_pos(self.emulator.info, self.emulator.ram)
 
     def _info(self) -> Info:
-        ram, journey = self.emulator.ram, self._journey
-        fields = decode(ram) if ram is not None else {}
-        fields |= {
-            "x_pos": self.x_pos(self.emulator.info, ram),
-            "flag_get": int(self._flag),
-            "progress": journey.progress,
-            "x_max": journey.x_max,
-            "end": int(self._end),
-            "steps": self._steps,
-            "frames": self.emulator.frames,
-            "stage_index": self._stage_index,
-            "rooms_seen": journey.rooms,
-            "wrong_turns": journey.wrong_turns,
-        }
-        row = np.array([fields.get(name, 0) for name in FIELDS], np.int32)
+        row = np.zeros(len(FIELDS), np.int32)
+        self._episode.report(self._ram(), self._x(), self.emulator.frames, row)
         return {"telemetry": row, "parse_fail": self.x_pos.failures}
+
+
+def _blank_ram(stage: tuple[int, int]) -> NDArray[np.uint8]:
+    """RAM with the player in control in a stage, and nothing else."""
+    ram = np.zeros(RAM_BYTES, np.uint8)
+    ram[0x000E] = 8
+    ram[0x075F], ram[0x075C] = max(stage[0] - 1, 0), max(stage[1] - 1, 0)
+    return ram

@@ -7,42 +7,30 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS
-from warpzone.envs.actions import action_names
-from warpzone.envs.config import MAX_ENVS, ViewConfig
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, reset_info, step_info
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.nes_py.emulators import EmulatorFactory, NesPyFactory, plain_errors
-from warpzone.envs.nes_py.episode import EpisodeSettings, spaces
+from warpzone.envs.nes_py.episode import EpisodeSettings
 from warpzone.envs.nes_py.start_log import diagnostics_folder
 from warpzone.envs.nes_py.workers import Environments, Reply, Say
-from warpzone.envs.rewards import RewardConfig, RewardShaper
-from warpzone.envs.seeding import spread_seeds
+from warpzone.envs.rewards import RewardArrays, RewardConfig
 from warpzone.envs.stages import parse_stages
-from warpzone.envs.telemetry import DEATHS, named_info
 from warpzone.errors import ConfigError
 
-Info = dict[str, Any]
-Result = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
 
-
-class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
+class BackendVectorEnv(TelemetryVector):
     """N environments on nes-py, in this process or in workers, with SAME_STEP autoreset.
 
     A worker that dies or gets stuck is replaced: its episode ends as truncated, `info["worker_lost"]` is true for
     that step, and `workers_lost` counts them. The reward of that step is 0.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "render_modes": ["rgb_array"],
-        "render_fps": 60,
-        "autoreset_mode": AutoresetMode.SAME_STEP,
-    }
     has_snapshots = False
 
     def __init__(
@@ -58,22 +46,11 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         factory: EmulatorFactory | None = None,
         say: Say = print,
     ) -> None:
-        if not 1 <= num_envs <= MAX_ENVS:
-            raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, not {num_envs!r}.")
-        self.view = view or ViewConfig()
+        self._describe(num_envs, view or ViewConfig(), reward, AutoresetMode.SAME_STEP, seed)
         self.backend = backend or BackendConfig(backend="nes-py")
         self.stage_names = parse_stages(stages)
-        self.num_envs = num_envs
         self.threads = 1
-        self.autoreset_mode = AutoresetMode.SAME_STEP
-        self.action_meanings = action_names(self.view.action_type)
-        self.single_observation_space, self.single_action_space = spaces(self.view)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=self.view.ground == "stood")
-        self._seed, self._seeded = seed, False
         self._sent = False
-        self._weights: list[float] | None = None
         self._telemetry = np.zeros((len(FIELDS), num_envs), np.int32)
         self._observations = np.zeros((num_envs, *self.view.shape), np.uint8)
         self._parse_failures = np.zeros(num_envs, np.int64)
@@ -109,15 +86,9 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
         if options:
             raise ConfigError(f"The nes-py backend has no reset option {next(iter(options))!r}.")
         self._refuse_if_busy()
-        if seed is None and not self._seeded:
-            seed = self._seed
-        self._seeded = True
-        seeds: list[int | None] = [None] * self.num_envs
-        if seed is not None:
-            seeds = [int(s) for s in spread_seeds(seed, self.num_envs)]
-        self._apply_weights()
-        self._begin(dict(enumerate(seeds)))
-        return self._observations.copy(), named_info(_fields(self._telemetry.copy()))
+        seeds = self._seeds(seed)
+        self._begin({i: None if seeds is None else int(seeds[i]) for i in range(self.num_envs)})
+        return self._observations.copy(), reset_info(_fields(self._telemetry.copy()), self.num_envs)
 
     def step(self, actions: NDArray[np.int64]) -> Result:
         """One decision in every environment."""
@@ -126,15 +97,12 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
 
     def send(self, actions: NDArray[np.int64]) -> None:
         """Start a step; with workers this returns at once."""
-        array = np.asarray(actions)
-        if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
-            raise ConfigError(f"Give one whole-numbered action for each of the {self.num_envs} environments.")
+        array = self._actions(actions)
         if array.min() < 0 or array.max() >= self.view.num_actions:
             raise ConfigError(f"Actions are 0 to {self.view.num_actions - 1}, not {array.tolist()}.")
         self._refuse_if_busy()
         if not self._seeded:
             raise ConfigError("Call reset before the first step.")
-        self._apply_weights()
         self._sent = True
         self._envs.send(array.tolist())
 
@@ -162,7 +130,7 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
 
     def set_stage_weights(self, weights: Sequence[float]) -> None:
         """How often each of `stage_names` is sampled, from the next step or reset on."""
-        self._weights = [float(w) for w in weights]
+        self._envs.weights = [float(w) for w in weights]
 
     def state_dict(self) -> dict[str, Any]:
         """What can be saved. nes-py's emulators can't be: a resumed run begins new episodes."""
@@ -186,11 +154,6 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
             raise ConfigError("The environment is closed: make a new one.")
         if self._sent:
             raise ConfigError("A step is under way: call recv before the next step.")
-
-    def _apply_weights(self) -> None:
-        if self._weights is not None:
-            self._envs.set_stage_weights(self._weights)
-            self._weights = None
 
     def _begin(self, seeds: dict[int, int | None]) -> list[int]:
         """Begin episodes in these environments and in all that replace lost ones; the indices of both."""
@@ -223,19 +186,14 @@ class BackendVectorEnv(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64]
             began = self._begin({})
             truncated[began] |= ~terminated[began]
         done = terminated | truncated
-        end_fields = _fields(ended)
-        died = np.isin(end_fields["end"], DEATHS) & done
-        rewards, terms = self.rewards(_fields(before), end_fields, died)
-        info = named_info(_fields(self._telemetry.copy()))
-        info["reward_terms"] = terms
-        info["dx"] = self.rewards.last_dx
+        rewards = RewardArrays(self.num_envs)
+        self.rewards.of_telemetry(before, ended, np.zeros_like(done), rewards)
+        info = step_info(_fields(self._telemetry.copy()), rewards)
         info["worker_lost"] = lost
         info["parse_fail"] = self._parse_failures.copy()
         if done.any():
-            info["final_obs"] = final_observations
-            info["final_info"] = named_info(end_fields)
-            info["_final_obs"] = info["_final_info"] = done
-        return self._observations.copy(), rewards, terminated, truncated, info
+            add_finals(info, done, final_observations, ended)
+        return self._observations.copy(), rewards.total, terminated, truncated, info
 
 
 def _fields(telemetry: NDArray[np.int32]) -> dict[str, NDArray[np.int32]]:

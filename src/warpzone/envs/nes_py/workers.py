@@ -37,7 +37,9 @@ class Environments:
         self.unreset: set[int] = set()
         self._num_envs, self._factory, self._settings = num_envs, factory, settings
         self._config, self._folder, self._say, self._seed = settings.backend, folder, say, seed
-        self._weights: Sequence[float] = [1.0] * len(settings.stages)
+        self.weights: Sequence[float] = [1.0] * len(settings.stages)
+        """How often each stage is sampled, from the next step or reset on."""
+        self._applied: Sequence[float] = self.weights
         self._envs: dict[int, Worker | InProcess] = {}
         try:
             self._start()
@@ -52,6 +54,7 @@ class Environments:
 
     def reset(self, seeds: Mapping[int, int | None]) -> dict[int, Reply]:
         """Begin episodes in these environments and in all unreset ones; the replies of all that began."""
+        self._apply_weights()
         replies: dict[int, Reply] = {}
         waiting = dict(seeds)
         for _ in range(self._config.env_retries + 2):
@@ -72,6 +75,7 @@ class Environments:
         raise BackendError(f"Environment {min(self.unreset)} was lost at every reset: see {self._folder}.")
 
     def send(self, actions: Sequence[int]) -> None:
+        self._apply_weights()
         for i, action in enumerate(actions):
             if i not in self.unreset:
                 self._envs[i].ask("step", np.array([action]))
@@ -83,14 +87,6 @@ class Environments:
         for i in range(self._num_envs):
             replies.append(None if i in self.unreset else self._answer(i, "step", deadline))
         return [None if i in self.unreset else reply for i, reply in enumerate(replies)]
-
-    def set_stage_weights(self, weights: Sequence[float]) -> None:
-        self._weights = list(weights)
-        for env in self._envs.values():
-            env.ask("call", "set_stage_weights", self._weights)
-        deadline = time.monotonic() + self._config.env_step_timeout
-        for i in range(self._num_envs):
-            self._answer(i, "call", deadline)
 
     def screen(self, index: int) -> Any:
         self._envs[index].ask("call", "screen")
@@ -111,6 +107,16 @@ class Environments:
         for env in self._envs.values():
             env.close()
         self._envs = {}
+
+    def _apply_weights(self) -> None:
+        if self._applied is self.weights:
+            return
+        self._applied = self.weights
+        for env in self._envs.values():
+            env.ask("call", "set_stage_weights", self.weights)
+        deadline = time.monotonic() + self._config.env_step_timeout
+        for i in range(self._num_envs):
+            self._answer(i, "call", deadline)
 
     def _start(self) -> None:
         if self.mode == "sync":
@@ -141,7 +147,7 @@ class Environments:
             self._made(i, began)
 
     def _plan(self, index: int) -> EnvPlan:
-        return EnvPlan(index, self._factory, self._settings, self._folder, self._weights)
+        return EnvPlan(index, self._factory, self._settings, self._folder, self.weights)
 
     def _made(self, index: int, began: float) -> None:
         self.unreset.add(index)

@@ -13,7 +13,7 @@ from warpzone.engine.rom import identify
 from warpzone.envs.button_env import ButtonEnv
 from warpzone.envs.replays import MOST_FRAMES, Replay, play_back, recorded
 from warpzone.envs.stages import ALL_STAGES, GAME, parse_stages
-from warpzone.envs.vector import ENDS
+from warpzone.envs.telemetry import ENDS
 from warpzone.errors import ConfigError, Error
 from warpzone.watch.panel.player import Shown, encode
 
