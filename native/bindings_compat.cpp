@@ -19,12 +19,12 @@ using Bytes = nb::ndarray<nb::numpy, u8>;
 
 /// A single environment's console, with the screen in nes-py's own layout.
 struct Emulator {
-    std::vector<u8> pixels = std::vector<u8>(Screen{}.size());
+    alignas(64) u8 pixels[kHeight * kWidth * 4] = {};  // so that no write meets two cache lines
     Player player;
 
     Emulator(const nb::bytes& rom, bool has_wram)
         : player(Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()}), has_wram,
-                 Screen{pixels.data(), false}) {}
+                 Screen{pixels, false}) {}
 };
 
 /// Everything of an emulator, with its backup: for copies within one build, not for keeping.
@@ -37,6 +37,15 @@ nb::bytes save(const Emulator& e) {
 void load(Emulator& e, const nb::bytes& blob) {
     if (!e.player.load(reinterpret_cast<const u8*>(blob.c_str()), blob.size()))
         throw nb::value_error("This is not a saved state of this emulator.");
+}
+
+/// The number of environments, if there is one entry for each and room for all their frames.
+std::size_t check_sizes(const Players& p, std::size_t mask, std::size_t entries, std::size_t observations) {
+    const auto n = static_cast<std::size_t>(p.environments());
+    if (mask != n || entries != n) throw nb::value_error("Give one entry for each environment.");
+    if (observations != n * Screen{nullptr, true}.size())
+        throw nb::value_error("The array of observations has the wrong size for this vector.");
+    return n;
 }
 
 Target target_of(const std::tuple<int, int, int>& t) {
@@ -58,7 +67,7 @@ void bind_compat(nb::module_& m) {
         .def(nb::init<const nb::bytes&, bool>(), "rom"_a, "has_wram"_a)
         .def_prop_ro("screen",
                      [](nb::object self) {
-                         return Bytes(nb::cast<Emulator&>(self).pixels.data(), {kHeight, kWidth, 4}, self);
+                         return Bytes(nb::cast<Emulator&>(self).pixels, {kHeight, kWidth, 4}, self);
                      })
         .def_prop_ro("ram",
                      [](nb::object self) {
@@ -126,41 +135,34 @@ void bind_compat(nb::module_& m) {
         .def(
             "__init__",
             [](Players* self, const nb::bytes& rom, bool has_wram,
-               const std::vector<std::tuple<int, int, int>>& starts, int threads, Array<u8> observations,
-               Array<i64> info, Array<double> reward, Array<bool> done) {
+               const std::vector<std::tuple<int, int, int>>& starts, int threads, Array<i64> info,
+               Array<double> reward, Array<bool> done) {
                 const std::size_t n = reward.size();
-                if (n == 0 || starts.empty() || observations.size() != n * Screen{nullptr, true}.size() ||
-                    info.size() != n * kFields || done.size() != n || threads < 1)
+                if (n == 0 || starts.empty() || info.size() != n * kFields || done.size() != n || threads < 1)
                     throw nb::value_error("A buffer has the wrong size for this vector.");
                 std::vector<Target> targets;
                 for (const auto& t : starts) targets.push_back(target_of(t));
                 auto game = Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
                 nb::gil_scoped_release release;
-                new (self) Players(
-                    std::move(game), has_wram, std::move(targets), static_cast<int>(n), threads,
-                    {observations.data(), info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
+                new (self) Players(std::move(game), has_wram, std::move(targets), static_cast<int>(n),
+                                   threads, {info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
             },
-            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "observations"_a, "info"_a,
-            "reward"_a, "done"_a, nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(),
-            nb::keep_alive<1, 9>())
+            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "info"_a, "reward"_a, "done"_a,
+            nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
         .def("reset",
-             [](Players& p, Array<const bool> mask, Array<const i64> starts) {
-                 const auto n = static_cast<std::size_t>(p.environments());
-                 if (mask.size() != n || starts.size() != n)
-                     throw nb::value_error("Give one entry for each environment.");
+             [](Players& p, Array<const bool> mask, Array<const i64> starts, Array<u8> observations) {
+                 const std::size_t n = check_sizes(p, mask.size(), starts.size(), observations.size());
                  for (std::size_t i = 0; i < n; ++i)
                      if (starts.data()[i] < 0 || starts.data()[i] >= p.starts())
                          throw nb::value_error("There is no such start.");
                  nb::gil_scoped_release release;
-                 p.reset(reinterpret_cast<const u8*>(mask.data()), starts.data());
+                 p.reset(reinterpret_cast<const u8*>(mask.data()), starts.data(), observations.data());
              })
         .def("step",
-             [](Players& p, Array<const u8> buttons, Array<const bool> mask) {
-                 const auto n = static_cast<std::size_t>(p.environments());
-                 if (buttons.size() != n || mask.size() != n)
-                     throw nb::value_error("Give one entry for each environment.");
+             [](Players& p, Array<const u8> buttons, Array<const bool> mask, Array<u8> observations) {
+                 check_sizes(p, mask.size(), buttons.size(), observations.size());
                  nb::gil_scoped_release release;
-                 p.step(buttons.data(), reinterpret_cast<const u8*>(mask.data()));
+                 p.step(buttons.data(), reinterpret_cast<const u8*>(mask.data()), observations.data());
              })
         .def("copy_ram", [](const Players& p, Array<u8> out) {
             if (out.size() != static_cast<std::size_t>(p.environments()) * 0x800)

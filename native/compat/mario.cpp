@@ -189,8 +189,7 @@ Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Ta
         origins_.push_back(
             std::make_unique<Player>(game, has_wram, Screen{origin_screens_.data() + i * size, true}));
     for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
-        players_.push_back(
-            std::make_unique<Player>(game, has_wram, Screen{to.observations + i * size, true}));
+        players_.push_back(std::make_unique<Player>(game, has_wram, Screen{nullptr, true}));
     const std::function<void(int)> prepare = [this](int i) {
         origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
         origins_[static_cast<std::size_t>(i)]->backup();
@@ -205,12 +204,13 @@ void Players::run(const std::function<void(int)>& item) {
         throw StuckError("Environment " + std::to_string(error.index) + ": " + error.message);
 }
 
-void Players::reset(const u8* mask, const i64* starts) {
+void Players::reset(const u8* mask, const i64* starts, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
         if (!mask[i]) return;
         start_of_[i] = static_cast<int>(starts[i]);
         Player& p = *players_[i];
+        p.draw_to(observations + i * p.console().screen.size());
         p.begin_like(*origins_[static_cast<std::size_t>(starts[i])]);
         const Info info = info_of(p.ram());
         for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = info[f];
@@ -219,11 +219,12 @@ void Players::reset(const u8* mask, const i64* starts) {
     });
 }
 
-void Players::step(const u8* buttons, const u8* mask) {
+void Players::step(const u8* buttons, const u8* mask, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
         if (!mask[i]) return;
         Player& p = *players_[i];
+        p.draw_to(observations + i * p.console().screen.size());
         p.console().pads[0].buttons = buttons[i];
         const Outcome out = p.play(targets_[static_cast<std::size_t>(start_of_[i])].single());
         for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = out.info[f];

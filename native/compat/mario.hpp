@@ -66,6 +66,8 @@ class Player {
     void skip_start_screen(const Target& target);
     /// The start of another player with the same cartridge, as `restore` would give it there.
     void begin_like(const Player& other);
+    /// From now on the screen is there. It is complete after the next frame or start.
+    void draw_to(u8* pixels) { console_.screen.pixels = pixels; }
     /// Forget the last step: the next one is compared with now.
     void mark();
     /// What gym-super-mario-bros does in a step with the buttons that are held.
@@ -83,23 +85,24 @@ class Player {
     std::vector<u8> saved_screen_;
 };
 
-/// N players on M threads, each of them a single environment with its own screen in a shared array.
+/// N players on M threads, each of them a single environment.
 class Players {
   public:
     struct Results {
-        u8* observations;  ///< [environments][240][256][3]
-        i64* info;         ///< [kFields][environments]
+        i64* info;  ///< [kFields][environments]
         double* reward;
         u8* done;
     };
-    /// `starts`: where episodes may begin. Observations are drawn where `to` says, which must not move.
+    /// `starts`: where episodes may begin. What `to` points to must not move.
     Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts, int environments,
             int threads, const Results& to);
 
-    /// Begins an episode at `starts[i]` where `mask[i]` is set.
-    void reset(const u8* mask, const i64* starts);
+    /// Begins an episode at `starts[i]` where `mask[i]` is set. Its frame goes to observations
+    /// [environments][240][256][3], whole, and so does that of a step, which runs for more than a frame: each
+    /// call may bring other memory.
+    void reset(const u8* mask, const i64* starts, u8* observations);
     /// A step of every environment that is not masked out.
-    void step(const u8* buttons, const u8* mask);
+    void step(const u8* buttons, const u8* mask, u8* observations);
     int environments() const { return static_cast<int>(players_.size()); }
     int starts() const { return static_cast<int>(origins_.size()); }
     const Player& player(int i) const { return *players_[static_cast<std::size_t>(i)]; }

@@ -88,3 +88,38 @@ def test_bad_calls() -> None:
     for actions in ([0], [0, 7], [-1, 0]):
         with pytest.raises(ConfigError):
             vector.step(actions)
+
+
+def test_each_step_gives_an_array_of_its_own() -> None:
+    id = "SuperMarioBros-1-1-v0"
+    copies, shared = (warpzone.compat.vector(id, num_envs=2, copy=copy) for copy in (True, False))
+    before, _ = copies.reset()
+    kept = before.copy()
+    same, _ = shared.reset()
+    for _ in range(5):
+        frames, shared_frames = copies.step([128, 64])[0], shared.step([128, 64])[0]
+        assert shared_frames is same
+        assert np.array_equal(frames, same)
+        assert np.array_equal(before, kept)
+        kept, before = frames.copy(), frames
+    before[:] = 0  # what is done to it is not seen later, nor after a reset of others
+    again, _ = copies.reset(options={"reset_mask": np.array([True, False])})
+    assert not again[1].any()
+    assert np.array_equal(copies.step([128, 64])[0][1], shared.step([128, 64])[0][1])
+
+
+def test_without_autoreset_a_step_after_the_end_is_refused_and_changes_nothing() -> None:
+    vector = warpzone.compat.vector(
+        "SuperMarioBros-1-1-v0", num_envs=2, autoreset_mode=AutoresetMode.DISABLED
+    )
+    vector.reset()
+    for _ in range(3000):
+        frames, _, done, _, _ = vector.step([130, 0])
+        if done.any():
+            break
+    assert done.tolist() == [True, False]
+    with pytest.raises(ValueError, match="cannot step in a done environment"):
+        vector.step([0, 0])
+    again, _ = vector.reset(options={"reset_mask": done})
+    assert np.array_equal(again[1], frames[1])
+    vector.step([0, 0])

@@ -23,6 +23,16 @@ from warpzone.engine._native import CompatVector
 from warpzone.errors import ConfigError
 
 FIELDS = ("coins", "flag_get", "life", "score", "stage", "status", "time", "world", "x_pos", "y_pos")
+_STATUS_NAMES = np.array([STATUS.get(value, "fireball") for value in range(3)], dtype=object)
+_CACHE_LINE = 64
+
+
+def _new_frames(num_envs: int) -> NDArray[np.uint8]:
+    """Memory for frames, aligned so that no write of the engine meets two cache lines."""
+    size = num_envs * int(np.prod(SCREEN_SHAPE_24_BIT))
+    memory = np.empty(size + _CACHE_LINE, np.uint8)
+    begin = -memory.ctypes.data % _CACHE_LINE
+    return memory[begin : begin + size].reshape(num_envs, *SCREEN_SHAPE_24_BIT)
 
 
 def _entry(id: str) -> Entry:
@@ -36,8 +46,8 @@ def _entry(id: str) -> Entry:
 class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     """`num_envs` environments of one id, each the same step by step as a single one.
 
-    Observations are frames [num_envs, 240, 256, 3]. With `copy=False` they are always the same array, which the next
-    step overwrites: don't write into it. `actions` is a list for JoypadSpace; without it, actions are bytes.
+    Observations are frames [num_envs, 240, 256, 3], a new array each step; with `copy=False` they are always the same
+    array, which the next step overwrites. `actions` is a list for JoypadSpace; without it, actions are bytes.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
@@ -75,12 +85,12 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self.single_action_space = gym.spaces.Discrete(len(self._bytes))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._frames = np.zeros((num_envs, *SCREEN_SHAPE_24_BIT), np.uint8)
+        self._frames = _new_frames(num_envs)
         self._info = np.zeros((len(FIELDS), num_envs), np.int64)
         self._reward = np.zeros(num_envs, np.float64)
         self._done = np.ones(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
-        self._none = np.zeros(num_envs, np.bool_)
+        self._all.flags.writeable = False  # given away with every step
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
@@ -91,7 +101,6 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             has_wram=rom.has_battery_backed_ram,
             starts=self._starts(entry),
             threads=min(threads or os.cpu_count() or 1, num_envs),
-            observations=self._frames,
             info=self._info,
             reward=self._reward,
             done=self._done,
@@ -127,19 +136,11 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         return starts
 
     def _infos(self) -> dict[str, Any]:
-        infos: dict[str, Any] = {}
-        for name, values in zip(FIELDS, self._info, strict=True):
-            if name == "flag_get":
-                infos[name] = values.astype(np.bool_)
-            elif name == "status":
-                infos[name] = np.array([STATUS.get(int(value), "fireball") for value in values], dtype=object)
-            else:
-                infos[name] = values.copy()
-            infos[f"_{name}"] = self._all.copy()
+        infos: dict[str, Any] = dict(zip(FIELDS, self._info.copy(), strict=True))
+        infos["flag_get"] = infos["flag_get"] != 0
+        infos["status"] = _STATUS_NAMES[np.minimum(infos["status"], 2)]
+        infos.update((f"_{name}", self._all) for name in FIELDS)
         return infos
-
-    def _observations(self) -> NDArray[np.uint8]:
-        return self._frames.copy() if self._copy else self._frames
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -157,9 +158,13 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         for generator, value in zip(self._generators, seed or (), strict=False):
             if value is not None:
                 generator.seed(value)
-        self._vector.reset(np.ascontiguousarray(mask), self._draw_starts(mask))
+        if self._copy:
+            frames = _new_frames(self.num_envs)
+            frames[:] = self._frames
+            self._frames = frames
+        self._vector.reset(np.ascontiguousarray(mask), self._draw_starts(mask), self._frames)
         self._begun = True
-        return self._observations(), self._infos()
+        return self._frames, self._infos()
 
     def step(
         self, actions: Any
@@ -170,24 +175,28 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         chosen = np.asarray(actions, np.int64)
         if chosen.shape != (self.num_envs,):
             raise ConfigError(f"Give one action for each of the {self.num_envs} environments.")
-        if chosen.min() < 0 or chosen.max() >= len(self._bytes):
+        # A negative number is a large one without its sign.
+        if chosen.view(np.uint64).max() >= len(self._bytes):
             raise ConfigError(f"An action is a whole number from 0 to {len(self._bytes) - 1}.")
         over = self._done.copy()
-        if over.any():
-            if self._mode == AutoresetMode.DISABLED:
-                raise ValueError("cannot step in a done environment! call `reset`")
-            if self._mode == AutoresetMode.NEXT_STEP:
-                self._vector.reset(over, self._draw_starts(over))
-        self._vector.step(self._bytes[chosen], ~over)
+        if self._mode == AutoresetMode.DISABLED and over.any():
+            raise ValueError("cannot step in a done environment! call `reset`")
+        if self._copy:
+            self._frames = _new_frames(self.num_envs)
+        on = self._all
+        if over.any():  # only in next-step mode: the others leave none over
+            on = ~over
+            self._vector.reset(over, self._draw_starts(over), self._frames)
+        self._vector.step(self._bytes[chosen], on, self._frames)
         reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
-        if done.any() and self._mode == AutoresetMode.SAME_STEP:
+        if self._mode == AutoresetMode.SAME_STEP and done.any():
             final = np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(done):
                 final[i] = self._frames[i].copy()
-            self._vector.reset(done, self._draw_starts(done))
+            self._vector.reset(done, self._draw_starts(done), self._frames)
             infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
             infos["_final_info"] = done.copy()
-        return self._observations(), reward, done, self._none.copy(), infos
+        return self._frames, reward, done, np.zeros(self.num_envs, np.bool_), infos
 
     @property
     def ram(self) -> NDArray[np.uint8]:
