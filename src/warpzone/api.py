@@ -29,7 +29,7 @@ from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.run.config import Preset, RunConfig, TrainConfig, named_device
 from warpzone.run.folder import settings_to_resume
-from warpzone.run.log import Display
+from warpzone.run.log import Display, Silent
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.presets import preset as preset_settings
@@ -246,16 +246,10 @@ def _value(name: str, value: Any, kind: Any) -> Any:
     raise ConfigError(f"{name} can't be {value!r}: it is {shown}.")
 
 
-class _Quiet:
-    def update(self, record: dict[str, Any]) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-
 def _shown(config: TrainConfig, display: bool | Display) -> Any:
     """The display as a context manager."""
     if display is True:
         from warpzone.cli.display import TrainDisplay
 
         return TrainDisplay(config)
-    return nullcontext(display or _Quiet())
+    return nullcontext(display or Silent())

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from warpzone.cli.bench import run
-from warpzone.cli.bench_overlap import MODES, row, table
+from warpzone.cli.bench_overlap import MODES, row, shown
 from warpzone.cli.bench_results import in_turn, ratio
 from warpzone.cli.bench_train import Side, what_is_wrong
 from warpzone.cli.train import settings
@@ -131,7 +131,7 @@ def test_the_warm_up_is_not_counted(tmp_path: Path) -> None:
     found = row(config, "sync", [slow, slow, fast, fast], warmup_frac=0.5, duration_s=19.0)
     assert (found.updates_per_sec_mean, found.steps_per_sec_mean) == (2.0, 1024.0)
     assert (found.replay_fill_final, found.gpu_util_mean_window, found.duration_sec) == (None, 50.0, 19.0)
-    assert table([found]).row_count == 0
+    assert shown([found]).row_count == 0
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_training_is_compared_with_stable_baselines_of_the_same_network(tmp_path
 def test_nothing_is_timed_when_the_networks_differ_or_a_loss_is_not_a_number() -> None:
     def side(parameters: int, loss: float) -> Side:
         made = Side(lambda: loss, parameters, 1)
-        made.measure(0)
+        made.work()
         return made
 
     assert what_is_wrong({"a": side(5, 0.1), "b": side(5, -0.1)}) is None

@@ -21,7 +21,7 @@ from warpzone.cli.doctor_checks import (
     check_write_access,
     print_checks,
 )
-from warpzone.cli.doctor_trials import percentile, read_report, summarise
+from warpzone.cli.doctor_trials import read_report, summarise
 from warpzone.errors import ConfigError
 
 
@@ -127,7 +127,6 @@ def test_the_summary_counts_by_backend_mode_and_size() -> None:
     assert row["success_rate"] == pytest.approx(10 / 11)
     assert (row["construct_s_p50"], row["construct_s_p90"], row["construct_s_p99"]) == (5.0, 9.0, 10.0)
     assert row["errors"] == {"timeout": 1}
-    assert percentile([3.0], 99) == 3.0
 
 
 def test_a_dry_run_prints_the_settings_and_runs_nothing(

@@ -5,32 +5,30 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import time
-import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
-from warpzone.cli.bench_results import in_turn, ratio, write_json
+from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import processor
 from warpzone.engine import Machine
 from warpzone.engine.rom import rom, rom_path
 from warpzone.envs.config import MAX_ENVS, thread_count
+from warpzone.envs.nes_py.patches import patch_nes_py, quiet_gym
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 
 BASE = "nes-py, every frame drawn"
-HELD, GATE_FRAMES, BURST_S = 30, 240, 0.05
+HELD, GATE_FRAMES = 30, 240
 START = [0] * 40 + [8] * 3 + [0] * 60
 RUN_AND_JUMP = [0x82, 0x82, 0x83, 0x82, 0x81, 0x83]
 GAME_STATE = [0x000E, 0x001D, 0x006D, 0x0086, 0x00CE, 0x075A, 0x075C, 0x075F, 0x0770, *range(0x07DD, 0x07FB)]
@@ -65,11 +63,8 @@ class BenchEnvConfig:
 
 def nes_py_console() -> Any:
     """nes-py's emulator with the game in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from warpzone.envs.nes_py.patches import patch_nes_py
-
-        patch_nes_py()
+    patch_nes_py()
+    with quiet_gym():
         from nes_py import NESEnv
     env = NESEnv(str(rom_path()))
     env.reset()
@@ -116,46 +111,30 @@ def check_same_bytes(num_envs: int, threads: int) -> None:
         raise RuntimeError(f"1 and {threads} threads give different observations")
 
 
-def timed(play: Callable[[], int], seconds: float) -> float:
-    """Frames a second of `play`, which returns the frames it ran."""
-    frames, began = 0, time.perf_counter()
-    while (took := time.perf_counter() - began) < seconds:
-        frames += play()
-    return frames / took
-
-
 def nes_py_side() -> Callable[[], int]:
-    env, script = nes_py_console(), scripted(2000)
-    at = 0
+    env, script = nes_py_console(), cycle(scripted(2000))
 
     def play() -> int:
-        nonlocal at
-        for held in script[at : at + 20]:
+        for held in islice(script, 20):
             env._frame_advance(held)
-        at = (at + 20) % 2000
         return 20
 
     return play
 
 
 def machine_side(draw: bool) -> Callable[[], int]:
+    """The start of the stage again and again, as an agent would play it."""
     machine = Machine(rom())
-    machine.step(0, frames=100, render=False)
-    at = 0
-
-    def play() -> int:
-        nonlocal at
-        for _ in range(20):
-            # Back to the start of the stage now and then, as an agent would be.
-            machine.step(RUN_AND_JUMP[at % len(RUN_AND_JUMP)], frames=HELD, render=draw)
-            at += 1
-            if at % 60 == 0:
-                machine.load(beginning)
-        return 20 * HELD
-
     for held in START:
         machine.step(held, render=False)
-    beginning = machine.save()
+    beginning, buttons = machine.save(), cycle(RUN_AND_JUMP)
+
+    def play() -> int:
+        machine.load(beginning)
+        for held in islice(buttons, 60):
+            machine.step(held, frames=HELD, render=draw)
+        return 60 * HELD
+
     return play
 
 
@@ -166,13 +145,11 @@ def vector_side(num_envs: int, threads: int, **options: Any) -> Callable[[], int
     plan: NDArray[np.int64] = dice.integers(7, size=(256, num_envs))
     plan[dice.random(plan.shape) < 0.5] = 4
     envs.reset(seed=0)
-    at = 0
+    actions = cycle(plan)
 
     def play() -> int:
-        nonlocal at
-        for _ in range(4):
-            envs.step(plan[at % 256])
-            at += 1
+        for chosen in islice(actions, 4):
+            envs.step(chosen)
         return 4 * num_envs * envs.view.frame_skip
 
     return play
@@ -191,40 +168,6 @@ def sides(config: BenchEnvConfig) -> dict[str, Callable[[], int]]:
         made[f"{n} environments, {wide} threads"] = vector_side(n, wide)
         made[f"{n} environments, {wide} threads, max of two frames"] = vector_side(n, wide, max_pool=True)
     return made
-
-
-def paired(narrow: Callable[[], int], wide: Callable[[], int], seconds: float) -> dict[str, float]:
-    """How much faster `wide` is: both in turn, a moment each, so that what else the machine does hits both."""
-    found: list[float] = []
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        found.append(1 / timed(narrow, BURST_S) * timed(wide, BURST_S))
-    low, median, high = statistics.quantiles(found, n=4) if len(found) > 1 else found * 3
-    return {"median": median, "low": low, "high": high}
-
-
-def apart(threads: int) -> Callable[[], int]:
-    """As many consoles as threads that share nothing and never wait: what the cores themselves give."""
-    machines = [machine_side(draw=True) for _ in range(threads)]
-    team = ThreadPoolExecutor(threads)
-
-    def play() -> int:
-        return sum(team.map(lambda play: play(), machines))
-
-    return play
-
-
-def scaling(config: BenchEnvConfig) -> dict[str, Any] | None:
-    """All threads against one, for the vector and for consoles that share nothing."""
-    n, wide = config.num_envs, thread_count(config.threads, config.num_envs)
-    if wide < 2:
-        return None
-    seconds = config.rounds * config.seconds
-    return {
-        "threads": wide,
-        "vector": paired(vector_side(n, 1), vector_side(n, wide), seconds),
-        "consoles that share nothing": paired(apart(1), apart(wide), seconds),
-    }
 
 
 def memory_of(num_envs: int = 1024) -> float:
@@ -247,7 +190,7 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
     check_same_game()
     check_same_bytes(config.num_envs, thread_count(config.threads, config.num_envs))
     kb = memory_of() if config.memory else None
-    measured = {name: partial(timed, play, config.seconds) for name, play in sides(config).items()}
+    measured = {name: partial(rate, play, config.seconds) for name, play in sides(config).items()}
     rates = in_turn(measured, config.rounds, console)
     return {
         "processor": processor(),
@@ -256,29 +199,19 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
         "settings": {k: v for k, v in asdict(config).items() if k not in ("out", "as_json", "dry_run")},
         "frames_per_s": rates,
         "times_nes_py": {name: ratio(values, rates[BASE]) for name, values in rates.items()},
-        "scaling": scaling(config),
         "kb_per_environment": kb,
     }
 
 
 def show(results: dict[str, Any], console: Console) -> None:
-    table = Table(title=f"{results['processor']}, load average {results['load_average']:.1f}")
-    table.add_column("what")
-    for column in ("frames/s", "decisions/s", "times nes-py (least - most)"):
-        table.add_column(column, justify="right")
+    rows = []
     for name, values in results["frames_per_s"].items():
-        rate, times = statistics.median(values), results["times_nes_py"][name]
-        decisions = f"{rate / 4:,.0f}" if "environments" in name else ""
-        spread = f"{times['median']:,.1f} ({times['low']:,.1f} - {times['high']:,.1f})"
-        table.add_row(name, f"{rate:,.0f}", decisions, "1" if name == BASE else spread)
-    console.print(table)
-    if (found := results["scaling"]) is not None:
-        for name in ("vector", "consoles that share nothing"):
-            times = found[name]
-            console.print(
-                f"{name}: {found['threads']} threads run {times['median']:.2f} times as fast as one "
-                f"(middle half {times['low']:.2f} - {times['high']:.2f})"
-            )
+        frames = statistics.median(values)
+        decisions = f"{frames / 4:,.0f}" if "environments" in name else ""
+        times = "1" if name == BASE else spread(results["times_nes_py"][name], ",.1f")
+        rows.append((name, f"{frames:,.0f}", decisions, times))
+    title = f"{results['processor']}, load average {results['load_average']:.1f}"
+    console.print(table(title, ("what", "frames/s", "decisions/s", "times nes-py (least - most)"), rows))
     if results["kb_per_environment"] is not None:
         console.print(f"memory: {results['kb_per_environment']:,.0f} KB for each of 1,024 environments")
 

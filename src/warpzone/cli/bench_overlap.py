@@ -8,18 +8,21 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from warpzone.cli.bench_results import table
 from warpzone.cli.flags import parse
 from warpzone.cli.train import settings
+from warpzone.cli.writing import writing
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
+from warpzone.run.log import Silent
 from warpzone.run.loop import train
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.metrics import read_metrics
@@ -55,8 +58,7 @@ class BenchOverlapConfig:
         numbers("--rollout-list", self.rollout_list)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A training, by the columns of the CSV."""
 
     mode: Mode
@@ -88,16 +90,8 @@ def training(
     """One cell of the matrix as settings of a training."""
     flags = [
         *("--num-envs", str(num_envs), "--rollout-steps", str(rollout), "--minibatch-size", "0"),
-        *(
-            "--algo",
-            "appo",
-            "--no-record-video",
-            "--no-enable-tensorboard",
-            "--until-clear-rate",
-            "0",
-            "--time-limit",
-            "0",
-        ),
+        *("--algo", "appo", "--no-record-video", "--no-enable-tensorboard"),
+        *("--until-clear-rate", "0", "--time-limit", "0"),
         *train_flags,
         *("--total-updates", str(config.updates), "--log-interval", "1", "--runs-dir", str(runs_dir)),
         *("--run-name", f"{mode}_{num_envs}_{rollout}"),
@@ -109,7 +103,7 @@ def training(
 def measure(config: TrainConfig, mode: Mode, warmup_frac: float) -> Row | None:
     """Train and read the metrics; None if the training was stopped."""
     began = time.perf_counter()
-    outcome = train(config, _Silent())
+    outcome = train(config, Silent())
     duration_s = time.perf_counter() - began
     if outcome.exit_code != EXIT_OK:
         return None
@@ -158,14 +152,10 @@ def run(argv: list[str]) -> int:
             return EXIT_OK
         console = Console()
         rows = _measure_all(cells, config.warmup_frac, console)
-    console.print(table(rows))
+    console.print(shown(rows))
     path = config.out_dir / f"bench_overlap_{time.strftime('%Y%m%d_%H%M%S')}.csv"
-    try:
-        write_csv(rows, path)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} can't be written ({error.strerror or error}): choose another --out-dir."
-        ) from error
+    with writing(path, "--out-dir"), path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([Row._fields, *rows])
     console.print(f"[benchmark] wrote {path}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_OK
 
@@ -186,39 +176,15 @@ def _measure_all(cells: list[tuple[Mode, TrainConfig]], warmup_frac: float, cons
     return rows
 
 
-def write_csv(rows: list[Row], path: Path) -> None:
-    """One line for each training; what does not apply is empty."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(one) for one in rows)
-
-
-def table(rows: list[Row]) -> Table:
+def shown(rows: list[Row]) -> Table:
     """Both modes of each size beside each other."""
-    shown = Table(title="training, collecting beside learning against taking turns")
-    for column in ("environments", "rollout", "sync steps/s", "overlap steps/s", "overlap / sync"):
-        shown.add_column(column, justify="right")
-    by_cell = {(one.num_envs, one.rollout, one.mode): one.steps_per_sec_mean for one in rows}
-    ratios = []
-    for n, steps in dict.fromkeys((one.num_envs, one.rollout) for one in rows):
-        sync, overlap = by_cell.get((n, steps, "sync")), by_cell.get((n, steps, "overlap"))
-        if sync is None or overlap is None:
-            continue
-        ratios.append(overlap / sync)
-        shown.add_row(str(n), str(steps), f"{sync:,.0f}", f"{overlap:,.0f}", f"{ratios[-1]:.2f}")
+    cells, ratios = [], []
+    for sync, overlap in zip(rows[::2], rows[1::2], strict=False):
+        ratios.append(overlap.steps_per_sec_mean / sync.steps_per_sec_mean)
+        speeds = [f"{one.steps_per_sec_mean:,.0f}" for one in (sync, overlap)]
+        cells.append((str(sync.num_envs), str(sync.rollout), *speeds, f"{ratios[-1]:.2f}"))
     if len(ratios) > 1:
         median = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
-        shown.add_row("median", "", "", "", median, style="bold")
-    return shown
-
-
-class _Silent:
-    """A display that shows nothing."""
-
-    def update(self, record: dict[str, Any]) -> None:
-        pass
-
-    def say(self, line: str) -> None:
-        pass
+        cells.append(("median", "", "", "", median))
+    columns = ("environments", "rollout", "sync steps/s", "overlap steps/s", "overlap / sync")
+    return table("training, collecting beside learning against taking turns", columns, cells)

@@ -1,19 +1,18 @@
-"""`warpzone bench replay`: how exactly and how fast the prioritised replay draws."""
+"""`warpzone bench replay`: how exactly and how fast the prioritised replay samples."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from warpzone.cli.bench_results import in_turn, write_json
+from warpzone.cli.bench_results import in_turn, rate, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree, kl_to_exact
@@ -54,20 +53,6 @@ class BenchReplayConfig:
             raise ConfigError("Sizes, --samples and --rounds must be at least 1.")
 
 
-@dataclass(frozen=True)
-class Result:
-    """One sampler on one device."""
-
-    sampler: str
-    device: str
-    kl: float
-    """Divergence of what is drawn from the exact distribution."""
-    draws_per_s: float
-    """Decisions drawn in a second, numbers only."""
-    decisions_per_s: float
-    """The same with pictures gathered and brought to the device."""
-
-
 def devices() -> list[torch.device]:
     return [torch.device("cpu")] + ([torch.device("cuda")] if torch.cuda.is_available() else [])
 
@@ -84,7 +69,7 @@ def samplers(capacity: int, seed: int) -> dict[str, tuple[Priorities, torch.devi
 
 
 def filled_replay(config: BenchReplayConfig, device: torch.device, *, on_device: bool) -> PrioritisedReplay:
-    """A full replay of random pictures."""
+    """A full replay of random frames."""
     num_envs, steps = 64, 32
     rollout = allocate_rollout(steps, num_envs, (1, *config.size), STACK, device=device)
     rollout.frames.random_(0, 256)
@@ -99,15 +84,16 @@ def filled_replay(config: BenchReplayConfig, device: torch.device, *, on_device:
     return replay
 
 
-def rate(draw: Callable[[], object], per_call: int, seconds: float, device: torch.device) -> float:
-    """Decisions a second over about so many seconds."""
-    calls, began = 0, time.perf_counter()
-    while not calls or time.perf_counter() - began < seconds:
-        draw()
-        calls += 1
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return per_call * calls / (time.perf_counter() - began)
+def draws(priorities: Priorities, count: int, generator: torch.Generator) -> int:
+    """Sample numbers of decisions only."""
+    priorities.draw(count, generator)
+    return count
+
+
+def samples(replay: PrioritisedReplay, count: int) -> int:
+    """Sample decisions with their frames, gathered and brought to the device."""
+    replay.sample()
+    return count
 
 
 SETTINGS = {"": BenchReplayConfig}
@@ -122,71 +108,38 @@ def run(argv: list[str]) -> int:
         return EXIT_OK
     console = Console()
     divergence: dict[str, float] = {}
-    generators = {
-        name: torch.Generator(device).manual_seed(config.seed) for name, (_, device) in found.items()
-    }
-    for name, (priorities, _) in found.items():
-        with console.status(f"[bold]{config.samples:,} draws of {name}"):
-            divergence[name] = kl_to_exact(priorities, config.samples, generators[name])
-    results = _timed(config, found, generators, divergence, console)
-    console.print(table(results, config))
-    write_json(
-        config.out,
-        "bench_replay.json",
-        {"config": _plain(config), "results": [asdict(one) for one in results]},
-        console,
-    )
+    sides: dict[str, Callable[[], float]] = {}
+    for name, (priorities, device) in found.items():
+        generator = torch.Generator(device).manual_seed(config.seed)
+        with console.status(f"[bold]{config.samples:,} samples of {name}"):
+            divergence[name] = kl_to_exact(priorities, config.samples, generator)
+        learner = devices()[-1] if name == "sum tree" else device
+        replay = filled_replay(config, learner, on_device=name != "sum tree")
+        count = config.batch_size
+        sides[name] = partial(rate, partial(draws, priorities, count, generator), config.seconds)
+        sides[f"{name}, frames"] = partial(rate, partial(samples, replay, count), config.seconds)
+    rates = in_turn(sides, config.rounds, console)
+    results = [
+        {
+            "sampler": name,
+            "device": device.type,
+            "kl": divergence[name],
+            "draws_per_s": statistics.median(rates[name]),
+            "decisions_per_s": statistics.median(rates[f"{name}, frames"]),
+        }
+        for name, (_, device) in found.items()
+    ]
+    title = f"replay of {config.capacity:,} decisions, batches of {config.batch_size}"
+    rows = [
+        (r["sampler"], f"{r['kl']:.2e}", f"{r['draws_per_s']:,.0f}", f"{r['decisions_per_s']:,.0f}")
+        for r in results
+    ]
+    console.print(table(title, ("sampler", "KL to exact", "samples/s", "with frames/s"), rows))
+    settings = {**asdict(config), "out": str(config.out)}
+    write_json(config.out, "bench_replay.json", {"config": settings, "results": results}, console)
     worst = max(divergence, key=lambda name: divergence[name])
     if divergence[worst] > LARGEST_KL:
         console.print(f"[benchmark] {worst} diverges by {divergence[worst]:.2e}: it is wrong", markup=False)
         return EXIT_FAILED
     console.print(f"[benchmark] KL <= {divergence[worst]:.2e}, allowed {LARGEST_KL:.0e}", markup=False)
     return EXIT_OK
-
-
-def _timed(
-    config: BenchReplayConfig,
-    found: dict[str, tuple[Priorities, torch.device]],
-    generators: dict[str, torch.Generator],
-    divergence: dict[str, float],
-    console: Console,
-) -> list[Result]:
-    measures: dict[str, Callable[[], float]] = {}
-    for name, (priorities, device) in found.items():
-        learner = devices()[-1] if name == "sum tree" else device
-        replay = filled_replay(config, learner, on_device=name != "sum tree")
-
-        def draw(priorities: Priorities = priorities, name: str = name) -> object:
-            return priorities.draw(config.batch_size, generators[name])
-
-        def numbers(draw: Callable[[], object] = draw, device: torch.device = device) -> float:
-            return rate(draw, config.batch_size, config.seconds, device)
-
-        def pictures(replay: PrioritisedReplay = replay, device: torch.device = learner) -> float:
-            return rate(replay.sample, config.batch_size, config.seconds, device)
-
-        measures[name], measures[f"{name}, pictures"] = numbers, pictures
-    rates = in_turn(measures, config.rounds, console)
-    return [
-        Result(
-            sampler=name,
-            device=device.type,
-            kl=divergence[name],
-            draws_per_s=statistics.median(rates[name]),
-            decisions_per_s=statistics.median(rates[f"{name}, pictures"]),
-        )
-        for name, (_, device) in found.items()
-    ]
-
-
-def _plain(config: BenchReplayConfig) -> dict[str, object]:
-    return {**asdict(config), "out": str(config.out)}
-
-
-def table(results: list[Result], config: BenchReplayConfig) -> Table:
-    shown = Table(title=f"replay of {config.capacity:,} decisions, batches of {config.batch_size}")
-    for column in ("sampler", "KL to exact", "draws/s", "with pictures/s"):
-        shown.add_column(column, justify="left" if column == "sampler" else "right")
-    for one in results:
-        shown.add_row(one.sampler, f"{one.kl:.2e}", f"{one.draws_per_s:,.0f}", f"{one.decisions_per_s:,.0f}")
-    return shown

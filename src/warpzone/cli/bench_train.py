@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
-from warpzone.cli.bench_results import in_turn, ratio, write_json
+from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 from warpzone.run.build import build_components, cores
@@ -71,24 +70,20 @@ class BenchTrainConfig:
         return config
 
 
+@dataclass
 class Side:
-    """One trainer: its updates, its losses and the size of its network."""
+    """One trainer: its update, which returns the loss, the size of its network, and the losses so far."""
 
-    def __init__(self, update: Callable[[], float], parameters: int, decisions: int) -> None:
-        self.update = update
-        self.parameters = parameters
-        self.decisions = decisions
-        self.losses: list[float] = []
+    update: Callable[[], float]
+    parameters: int
+    decisions: int
+    """Decisions per update."""
+    losses: list[float] = field(default_factory=list)
 
-    def measure(self, seconds: float) -> float:
-        """Decisions trained on in a second, over about so many seconds of whole updates."""
-        done, began = 0, time.perf_counter()
-        while not done or time.perf_counter() - began < seconds:
-            self.losses.append(self.update())
-            done += self.decisions
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        return done / (time.perf_counter() - began)
+    def work(self) -> int:
+        """Make an update; returns the decisions it was trained on."""
+        self.losses.append(self.update())
+        return self.decisions
 
 
 def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitStack) -> Side:
@@ -132,7 +127,7 @@ def sides(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: Ex
         found["SB3 + nes-py"] = theirs(config, nes_py_envs, device, stack)
     torch.set_num_threads(config.run.torch_threads or cores())
     for side in found.values():
-        side.measure(0)
+        side.work()
     return found
 
 
@@ -159,16 +154,25 @@ def run(argv: list[str]) -> int:
             trainers = sides(training, config.nes_py_envs, device, stack)
         wrong = what_is_wrong(trainers)
         if wrong is None:
-            measures = {
-                name: (lambda side=side: side.measure(config.seconds)) for name, side in trainers.items()
-            }
+            measures = {name: partial(rate, side.work, config.seconds) for name, side in trainers.items()}
             rates = in_turn(measures, config.rounds, console)
             wrong = what_is_wrong(trainers)
     if wrong is not None:
         console.print(f"[benchmark] {wrong}: the times would mean nothing", markup=False, soft_wrap=True)
         return EXIT_FAILED
     results = summary(rates)
-    console.print(table(results, training, next(iter(trainers.values())).parameters))
+    bases = [name for name in results if name.startswith("SB3")]
+    rows = [
+        (name, f"{r['decisions_per_s']:,.0f}", *(spread(r["times"][base]) for base in bases))
+        for name, r in results.items()
+    ]
+    size = next(iter(trainers.values())).parameters
+    decisions = training.collect.num_envs * training.collect.rollout_steps
+    title = (
+        f"training, {training.model.encoder} network of {size:,} weights, rollouts of {decisions:,}, "
+        f"{training.learn.recipe().epochs} epochs"
+    )
+    console.print(table(title, ("trainer", "decisions/s", *(f"times {base}" for base in bases)), rows))
     write_json(config.out, "bench_train.json", {"config": training.as_dict(), "results": results}, console)
     return EXIT_OK
 
@@ -195,20 +199,3 @@ def summary(rates: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
         }
         for name, values in rates.items()
     }
-
-
-def table(results: dict[str, dict[str, Any]], config: TrainConfig, parameters: int) -> Table:
-    learn, collect = config.learn, config.collect
-    shown = Table(
-        title=f"training, {config.model.encoder} network of {parameters:,} weights, rollouts of "
-        f"{collect.num_envs * collect.rollout_steps:,}, {learn.recipe().epochs} epochs"
-    )
-    bases = [name for name in results if name.startswith("SB3")]
-    shown.add_column("trainer")
-    for column in ("decisions/s", *(f"times {base}" for base in bases)):
-        shown.add_column(column, justify="right")
-    for name, result in results.items():
-        times = [result["times"][base] for base in bases]
-        spread = [f"{t['median']:.2f} ({t['low']:.2f} - {t['high']:.2f})" for t in times]
-        shown.add_row(name, f"{result['decisions_per_s']:,.0f}", *spread)
-    return shown

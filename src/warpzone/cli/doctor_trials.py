@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import shutil
 import signal
 import subprocess
@@ -16,8 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -102,61 +102,49 @@ def _process_trials(mode: str, config: TrialsConfig, first: int, count: int) -> 
 
 def _watch(settings: TrialSettings, config: TrialsConfig) -> Iterator[dict[str, Any]]:
     """Read a subprocess's results, each within the limit; ends after the first failure."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "warpzone.cli.doctor_trial", json.dumps(asdict(settings))],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stderr is not None
-    lines: queue.Queue[str | None] = queue.Queue()
-    errors: list[str] = []
-    readers = [
-        threading.Thread(target=_pump, args=(process.stdout, lines.put), daemon=True),
-        threading.Thread(target=_pump, args=(process.stderr, _appender(errors)), daemon=True),
-    ]
-    for reader in readers:
-        reader.start()
-    try:
-        for repeat in range(settings.repeats):
-            began = time.monotonic()
-            record: dict[str, Any] = {
-                "timestamp": time.time(), "backend": settings.backend, "mode": settings.mode,
-                "num_envs": settings.num_envs, "seed": settings.seed + repeat, "timeout_s": config.limit_s,
-                "prewarm_count": settings.prewarm_count, "success": False,
-            }  # fmt: skip
-            try:
-                line = lines.get(timeout=config.limit_s)
-            except queue.Empty:
-                yield record | {"error": "timeout", "total_s": time.monotonic() - began, "log": errors[-20:]}
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "warpzone.cli.doctor_trial", json.dumps(asdict(settings))],
+            stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        try:
+            for repeat in range(settings.repeats):
+                began = time.monotonic()
+                limit = threading.Timer(config.limit_s, _kill, [process])
+                limit.start()
+                line = process.stdout.readline()
+                took_s = time.monotonic() - began
+                limit.cancel()
+                record: dict[str, Any] = {
+                    "timestamp": time.time() - took_s, "backend": settings.backend, "mode": settings.mode,
+                    "num_envs": settings.num_envs, "seed": settings.seed + repeat, "timeout_s": config.limit_s,
+                    "prewarm_count": settings.prewarm_count, "success": bool(line), "total_s": took_s,
+                }  # fmt: skip
+                if line:
+                    yield record | json.loads(line)
+                    continue
+                log.seek(0)
+                said = [text for text in log.read().splitlines() if text.strip()]
+                failure = said[-1].strip() if said else f"exit status {process.wait()}"
+                error = "timeout" if took_s >= config.limit_s else failure
+                yield record | {"error": error, "log": said[-20:]}
                 return
-            if line is None:
-                readers[1].join(1.0)
-                said = [text for text in errors if text.strip()]
-                reason = said[-1].strip() if said else f"exit status {process.wait()}"
-                yield record | {"error": reason, "total_s": time.monotonic() - began, "log": errors[-20:]}
-                return
-            yield record | {"success": True, "total_s": time.monotonic() - began, **json.loads(line)}
-    finally:
-        _end(process)
-
-
-def _pump(pipe: IO[str], put: Any) -> None:
-    for line in pipe:
-        put(line)
-    put(None)
-
-
-def _appender(to: list[str]) -> Any:
-    return lambda line: to.append(line.rstrip("\n")) if line is not None else None
+        finally:
+            _end(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End a trial and every worker it started: they are a session of their own."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.5)
+    _kill(process)
+    process.wait()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _keep(folder: Path, record: dict[str, Any], config: TrialsConfig) -> str:
@@ -179,13 +167,6 @@ def read_report(path: str) -> list[dict[str, Any]]:
         raise ConfigError(f"The report {path} is damaged: {error}.") from error
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which `percent` of the values are (nearest rank)."""
-    ordered = sorted(values)
-    rank = max(1, -(-len(ordered) * percent // 100))
-    return ordered[int(rank) - 1]
-
-
 def summarise(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row for each backend, mode and number of environments."""
     groups: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
@@ -201,7 +182,8 @@ def summarise(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         for part in ("construct_s", "reset_s", "step_s", "close_s", "total_s"):
             values = [record[part] for record in good if part in record]
             for percent in (50, 90, 99):
-                row[f"{part}_p{percent}"] = percentile(values, percent) if values else None
+                nearest = np.percentile(values, percent, method="inverted_cdf") if values else None
+                row[f"{part}_p{percent}"] = nearest
         errors = [record["error"] for record in group if not record["success"]]
         row["errors"] = {error: errors.count(error) for error in sorted(set(errors))}
         rows.append(row)
@@ -214,17 +196,15 @@ def print_report(rows: Sequence[dict[str, Any]], console: Console) -> None:
     for column in ("backend", "mode", "envs", "trials", "success", "construct", "reset", "step", "total"):
         table.add_column(column)
     for row in rows:
-        times = [
-            " / ".join(
-                "-" if row[f"{part}_p{p}"] is None else f"{row[f'{part}_p{p}']:.3g}" for p in (50, 90, 99)
-            )
-            for part in ("construct_s", "reset_s", "step_s", "total_s")
-        ]
-        table.add_row(
-            row["backend"], row["mode"], str(row["num_envs"]), str(row["trials"]), f"{row['success_rate']:.1%}",
-            *times,
-        )  # fmt: skip
+        counts = [str(row[name]) for name in ("backend", "mode", "num_envs", "trials")]
+        times = [_times(row, part) for part in ("construct_s", "reset_s", "step_s", "total_s")]
+        table.add_row(*counts, f"{row['success_rate']:.1%}", *times)
     console.print(table)
     for row in rows:
         for error, count in row["errors"].items():
             console.print(f"{row['backend']} {row['mode']}: {count} x {error}", markup=False, highlight=False)
+
+
+def _times(row: dict[str, Any], part: str) -> str:
+    values = [row[f"{part}_p{percent}"] for percent in (50, 90, 99)]
+    return " / ".join("-" if value is None else f"{value:.3g}" for value in values)

@@ -17,6 +17,16 @@ class Display(Protocol):
     def say(self, line: str) -> None: ...
 
 
+class Silent:
+    """A display that shows nothing."""
+
+    def update(self, record: dict[str, Any]) -> None:
+        pass
+
+    def say(self, line: str) -> None:
+        pass
+
+
 class LoggedDisplay:
     """Shows on another display and writes what is said to the run's log.
 
