@@ -52,8 +52,25 @@ def test_eval_and_record_say_which_checkpoint_plays(
     of_run = ["--checkpoint", "done", "--runs-dir", str(runs)]
     assert main(["eval", *of_run, "--episodes", "1", "--mode", "greedy"]) == 0
     assert main(["record", *of_run, "--out", str(tmp_path / "a.gif"), "--tries", "1", "--dry-run"]) == 0
-    said = capsys.readouterr().out
+    said = "".join(capsys.readouterr())
     file = runs / "done" / "checkpoints" / "latest.pt"
     decisions = json.loads(file.with_suffix(".json").read_text())["global_step"]
     for command in ("eval", "record"):
         assert f"[{command}] playing {file} (update 2, {decisions:,} decisions)" in said
+
+
+def test_stages_from_the_environment_are_recorded_one_by_one_as_with_the_flag(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = ["record", "--checkpoint", "done", "--runs-dir", str(runs), "--dry-run"]
+    monkeypatch.chdir(tmp_path)
+    assert main([*record, "--stages", "1-1,1-2"]) == 0
+    by_flag = capsys.readouterr().out
+    assert by_flag == "[record] 1-1 of done to done_1-1.mp4\n[record] 1-2 of done to done_1-2.mp4\n"
+    monkeypatch.setenv("WARPZONE_STAGES", "1-1,1-2")
+    assert main(record) == 0
+    assert capsys.readouterr().out == by_flag
+    assert main([*record, "--stage", "4-1"]) == 0
+    assert capsys.readouterr().out == "[record] 4-1 of done to done_4-1.mp4\n"
+    assert main([*record, "--out", "one.mp4"]) == 2
+    assert "there are 2 stages: name a folder" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from rich.console import Console
 from warpzone.cli.bench_results import table
 from warpzone.cli.doctor_trial import TrialSettings, run_trial
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
 
 BACKENDS = {
@@ -21,7 +22,7 @@ BACKENDS = {
 
 
 @dataclass(frozen=True)
-class BenchBackendsConfig:
+class BenchBackendsConfig(DryRun):
     """Time the backends against each other, in alternating rounds."""
 
     num_envs: int = 8
@@ -32,8 +33,6 @@ class BenchBackendsConfig:
     """Number of rounds; each times every backend once."""
     as_json: bool = False
     """Print JSON instead of a table."""
-    dry_run: bool = False
-    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         if min(self.num_envs, self.steps, self.rounds) < 1:

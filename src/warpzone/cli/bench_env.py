@@ -20,6 +20,7 @@ from rich.console import Console
 from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import processor
+from warpzone.cli.settings import DryRun
 from warpzone.engine import Machine
 from warpzone.engine.rom import rom, rom_path
 from warpzone.envs.config import MAX_ENVS, thread_count
@@ -36,7 +37,7 @@ GAME_STATE = [0x000E, 0x001D, 0x006D, 0x0086, 0x00CE, 0x075A, 0x075C, 0x075F, 0x
 
 
 @dataclass(frozen=True)
-class BenchEnvConfig:
+class BenchEnvConfig(DryRun):
     """Time the engine against nes-py: first both must play the same game, then they are timed in turn."""
 
     num_envs: int = 64
@@ -53,8 +54,6 @@ class BenchEnvConfig:
     """JSON file for the results."""
     as_json: bool = False
     """Print JSON instead of a table."""
-    dry_run: bool = False
-    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1 or self.rounds < 1 or not self.seconds > 0:

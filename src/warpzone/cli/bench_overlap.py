@@ -18,6 +18,7 @@ from rich.table import Table
 
 from warpzone.cli.bench_results import table
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun
 from warpzone.cli.train import settings
 from warpzone.cli.writing import writing
 from warpzone.errors import ConfigError
@@ -32,7 +33,7 @@ MODES: tuple[Mode, ...] = ("sync", "overlap")
 
 
 @dataclass(frozen=True)
-class BenchOverlapConfig:
+class BenchOverlapConfig(DryRun):
     """Train with and without --overlap-collect for every number of environments and length of rollout, and compare
     what the metrics say. Flags after a lone -- go to `warpzone train`: warpzone bench overlap -- --encoder nature."""
 
@@ -46,8 +47,6 @@ class BenchOverlapConfig:
     """Share of the updates that is not counted, 0 to 1."""
     out_dir: Path = Path()
     """Folder for the table, bench_overlap_<timestamp>.csv."""
-    dry_run: bool = False
-    """Print the trainings and exit."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.warmup_frac < 1:

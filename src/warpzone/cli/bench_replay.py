@@ -14,6 +14,7 @@ from rich.console import Console
 
 from warpzone.cli.bench_results import in_turn, rate, table, write_json
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree, kl_to_exact
 from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
@@ -26,7 +27,7 @@ STACK = 4
 
 
 @dataclass(frozen=True)
-class BenchReplayConfig:
+class BenchReplayConfig(DryRun):
     """Compare the samplers with the exact distribution, then time them, with and without observations."""
 
     capacity: int = 131072
@@ -45,8 +46,6 @@ class BenchReplayConfig:
     """Random seed."""
     out: Path | None = None
     """JSON file for the results."""
-    dry_run: bool = False
-    """Print what would be measured and exit."""
 
     def __post_init__(self) -> None:
         if min(self.capacity, self.batch_size, self.samples, self.rounds, *self.size) < 1 or self.seconds < 0:
@@ -131,7 +130,7 @@ def run(argv: list[str]) -> int:
     ]
     title = f"replay of {config.capacity:,} decisions, batches of {config.batch_size}"
     rows = [
-        (r["sampler"], f"{r['kl']:.2e}", f"{r['draws_per_s']:,.0f}", f"{r['decisions_per_s']:,.0f}")
+        (str(r["sampler"]), f"{r['kl']:.2e}", f"{r['draws_per_s']:,.0f}", f"{r['decisions_per_s']:,.0f}")
         for r in results
     ]
     console.print(table(title, ("sampler", "KL to exact", "samples/s", "with frames/s"), rows))

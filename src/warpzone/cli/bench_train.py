@@ -18,6 +18,7 @@ from rich.console import Console
 
 from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
 from warpzone.run.build import build_components, cores
 from warpzone.run.config import TrainConfig, resolve_device
@@ -26,7 +27,7 @@ from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
 
 @dataclass(frozen=True)
-class BenchTrainConfig:
+class BenchTrainConfig(DryRun):
     """Time whole training updates, collecting and learning, of Warpzone and of Stable-Baselines3's PPO on our
     environment and on nes-py. All sides have the same network, view, rollout size, minibatches and epochs."""
 
@@ -44,8 +45,6 @@ class BenchTrainConfig:
     """Environments on nes-py, one process each (0 = leave nes-py out)."""
     out: Path | None = None
     """JSON file for the results."""
-    dry_run: bool = False
-    """Print what would be measured and exit."""
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or min(self.seconds, self.num_envs, self.threads, self.nes_py_envs) < 0:

@@ -18,66 +18,55 @@ from warpzone.checkpoints.repairing import SEED_ROLLOUT_STEPS, apply_repair, fin
 from warpzone.checkpoints.saving import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
 from warpzone.cli.commands import usage
 from warpzone.cli.flags import blank, parse
+from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
 
 @dataclass(frozen=True)
-class List:
+class List(RunsFolder):
     """List the checkpoints of runs, and whether each is sound."""
 
     paths: tyro.conf.Positional[tuple[str, ...]] = ()
     """Runs by name or folder, or folders of runs; by default all."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     verify: bool = True
     """Check the digest of every file instead of reading sidecars only."""
 
 
 @dataclass(frozen=True)
-class Inspect:
+class Inspect(RunsFolder):
     """Show what a checkpoint is and holds. Nothing in it is executed."""
 
     path: tyro.conf.Positional[str]
     """Checkpoint file, or a run's name for its best checkpoint."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     json: bool = False
     """Print JSON."""
 
 
 @dataclass(frozen=True)
-class Backfill:
+class Backfill(RunsFolder, DryRun):
     """Repair sidecars that say global_step 0 after many updates; the originals stay as .bak."""
 
     paths: tyro.conf.Positional[tuple[str, ...]] = ()
     """Sidecars, runs or folders to search; by default all runs."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     assume_rollout_steps: int = SEED_ROLLOUT_STEPS
     """Rollout length where a sidecar has none, in decisions."""
     check: bool = False
     """Change nothing; exit with status 1 if something needs repair."""
-    dry_run: bool = False
-    """Print what would change and exit."""
 
 
 @dataclass(frozen=True)
-class Prune:
+class Prune(RunsFolder, DryRun):
     """Delete all but the newest numbered checkpoints of runs; `latest` and `best` always stay."""
 
     paths: tyro.conf.Positional[tuple[str, ...]]
     """Runs by name or folder, or folders of runs."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     keep: int = 5
     """Numbered checkpoints to keep per run."""
-    dry_run: bool = False
-    """Print what would be deleted and exit."""
 
 
 @dataclass(frozen=True)
-class Widen:
+class Widen(RunsFolder):
     """Give a trained agent a larger action set, to resume from with `train --resume`."""
 
     path: tyro.conf.Positional[str]
@@ -86,8 +75,6 @@ class Widen:
     """Larger action set that begins with the agent's own."""
     out: Path
     """Path of the new checkpoint."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
 
 
 SETTINGS = {"list": List, "inspect": Inspect, "backfill": Backfill, "prune": Prune, "widen": Widen}

@@ -12,6 +12,7 @@ import tyro
 
 from warpzone.checkpoints.finding import find_place
 from warpzone.cli.flags import blank, parse
+from warpzone.cli.settings import RunsFolder
 from warpzone.errors import ConfigError
 from warpzone.run.control import COMMANDS, STAGE_MIX, STATE_FILE, TOKEN_FILE, check_request, send_request
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
@@ -20,7 +21,7 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class ControlConfig:
+class ControlConfig(RunsFolder):
     """Send requests to a run that is training and print its answers; without a request, its present settings.
 
     Examples: `warpzone control mario learning_rate=2e-4 reward_flag=80`, `warpzone control mario pause`,
@@ -31,8 +32,6 @@ class ControlConfig:
     """Name or folder of the run."""
     requests: tyro.conf.Positional[tuple[str, ...]] = ()
     """Requests: pause, resume, checkpoint, stop, or SETTING=VALUE."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     timeout: float = 60.0
     """Seconds to wait for the answer, which comes after the present update."""
 

@@ -22,13 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 from warpzone.cli.doctor_trial import TrialSettings
+from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
 
 REPORT = "env_stability_report.jsonl"
 
 
 @dataclass(frozen=True)
-class TrialsConfig:
+class TrialsConfig(DryRun):
     """Make, reset, step and close environments again and again, each time within a limit."""
 
     trials: int = 20
@@ -49,8 +50,6 @@ class TrialsConfig:
     """File to append results to (JSON lines)."""
     reports_dir: str = "reports"
     """Folder for diagnostics of failed trials."""
-    dry_run: bool = False
-    """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
         for name in ("trials", "num_envs", "trials_per_process"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.agents.whole_game import GameResult, evaluate_game
 from warpzone.cli.flags import parse
 from warpzone.cli.info import made
+from warpzone.cli.settings import TrainedAgent
+from warpzone.cli.writing import writing
 from warpzone.envs.config import StageConfig
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
@@ -28,15 +31,9 @@ from warpzone.watch.durable import write_durably
 
 
 @dataclass(frozen=True)
-class EvalConfig:
+class EvalConfig(TrainedAgent):
     """Play fresh episodes from the true start of each stage and count the clears."""
 
-    checkpoint: str = "mario"
-    """Checkpoint or agent file, or a run's name for its best checkpoint."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
-    trust_code: bool = False
-    """Run the custom encoder kept in the run's folder; read it first."""
     stages: str = ""
     """Stages: all, a world, names, or game (power-on to the last axe); default: those trained on."""
     episodes: int = 100
@@ -49,18 +46,12 @@ class EvalConfig:
     """Probability per frame that buttons stick, in sticky mode."""
     seed: int = 12345
     """Random seed."""
-    threads: int = 0
-    """Emulation threads (0 = one per core)."""
     device: str = "cpu"
     """Device: cpu or cuda."""
     lost_levels: bool = False
     """Play the Lost Levels."""
-    rom: str = ""
-    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     out: Path | None = None
     """File (.json, .md, .png) for the results, or folder for all three."""
-    dry_run: bool = False
-    """Print what would be played and exit."""
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -95,44 +86,38 @@ Results = dict[str, list[StageResult]]
 def run(argv: list[str]) -> int:
     """Parse, play and print; the exit code."""
     config = parse(EvalConfig(), argv, "warpzone eval")
-    agent, played = open_agent(
-        config.checkpoint, config.runs_dir, config.device, config.threads, trust_code=config.trust_code
-    )
-    assert agent.meta is not None
-    stages = _stages(config, agent)
+    agent, stages = open_agent(config, "eval", config.device)
+    if config.stages or config.lost_levels:
+        stages = parse_stages(config.stages or "all", lost_levels=config.lost_levels)
     if config.dry_run:
         print(json.dumps({"stages": stages, "modes": config.modes(), "episodes": config.episodes}))
         return EXIT_OK
     if stages == [GAME] and config.out is not None and config.out.suffix in (".md", ".png"):
         raise ConfigError(f"The whole game is written as .json, not as {config.out.suffix}: change --out.")
     console = Console()
-    console.print(f"[eval] playing {played}", markup=False, highlight=False, soft_wrap=True)
     results, games = _play(config, agent, stages, console)
     if results:
         console.print(result_table(results, config))
     for mode, game in games.items():
-        console.print(f"[eval] whole game, {mode}: {game}", markup=False, highlight=False, soft_wrap=True)
+        print(f"[eval] whole game, {mode}: {game}")
     if config.out is not None:
-        for path in _write(config.out, results, games, config, agent.meta.global_step):
-            console.print(f"[eval] wrote {path}", markup=False, highlight=False, soft_wrap=True)
+        assert agent.meta is not None
+        _write(config.out, results, games, config, agent.meta.global_step)
     return EXIT_OK
 
 
-def open_agent(
-    checkpoint: str, runs_dir: Path, device: str, threads: int, *, trust_code: bool = False
-) -> tuple[Agent, str]:
-    """An agent, and which one it is: file, update and decisions."""
-    path = resolve_checkpoint(checkpoint, runs_dir)
-    agent = load_agent(str(path), runs_dir, named_device(device), threads or cores(), trust_code=trust_code)
+def open_agent(chosen: TrainedAgent, command: str, device: str) -> tuple[Agent, list[str]]:
+    """The agent and the stages it was trained on; says which one plays."""
+    path = resolve_checkpoint(chosen.checkpoint, chosen.runs_dir)
+    agent = load_agent(
+        str(path), chosen.runs_dir, named_device(device), chosen.threads or cores(), trust_code=chosen.trust_code
+    )
     assert agent.meta is not None
-    return agent, f"{path} (update {agent.meta.global_update:,}, {agent.meta.global_step:,} decisions)"
-
-
-def _stages(config: EvalConfig, agent: Agent) -> list[str]:
-    assert agent.meta is not None
-    if config.stages or config.lost_levels:
-        return parse_stages(config.stages or "all", lost_levels=config.lost_levels)
-    return from_json(StageConfig, agent.meta.config.get("stage", {})).names()
+    update, decisions = agent.meta.global_update, agent.meta.global_step
+    # A dry run prints what would be done, and nothing else, to standard output.
+    to = sys.stderr if chosen.dry_run else sys.stdout
+    print(f"[{command}] playing {path} (update {update:,}, {decisions:,} decisions)", file=to, flush=True)
+    return agent, from_json(StageConfig, agent.meta.config.get("stage", {})).names()
 
 
 def _play(
@@ -162,7 +147,7 @@ def _play(
 
 def _write(
     out: Path, results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
-) -> list[Path]:
+) -> None:
     folder = out.is_dir() or not out.suffix
     paths = [out / f"eval{kind}" for kind in KINDS if results or kind == ".json"] if folder else [out]
     for path in paths:
@@ -172,12 +157,9 @@ def _write(
             data = as_markdown(results, config.title()).encode()
         else:
             data = as_png(results, config.title())
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(path):
             write_durably(path, data)
-        except OSError as error:
-            raise ConfigError(f"{path} can't be written ({error.strerror}): choose another --out.") from error
-    return paths
+        print(f"[eval] wrote {path}")
 
 
 def as_json(
@@ -204,15 +186,8 @@ def result_table(results: Results, config: EvalConfig) -> Table:
     for mode, rows in results.items():
         for r in rows:
             ends = " ".join(f"{name}:{count}" for name, count in r.ends.items())
-            table.add_row(
-                r.stage,
-                mode,
-                f"{r.clear_rate:.1%}",
-                f"{r.mean_x:,.0f}",
-                f"{r.max_x:,}",
-                f"{r.mean_steps:,.0f}",
-                ends,
-            )
+            numbers = (f"{r.clear_rate:.1%}", f"{r.mean_x:,.0f}", f"{r.max_x:,}", f"{r.mean_steps:,.0f}")
+            table.add_row(r.stage, mode, *numbers, ends)
         if len(rows) > 1:
             table.add_row("mean", mode, f"{mean_rate(rows):.1%}", "", "", "", "", style="bold")
     return table

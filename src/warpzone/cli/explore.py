@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import Rom
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
@@ -21,7 +22,7 @@ SAY_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
-class ExploreConfig:
+class ExploreConfig(Rom):
     """Search for a trail through each stage by random play that resumes from promising places.
 
     `warpzone train --trails` then starts episodes along the trails, near their end first (a reverse curriculum).
@@ -41,8 +42,6 @@ class ExploreConfig:
     """Stages searched at the same time (0 = one per core)."""
     frame_skip: int = 4
     """Frames each action is held, as in the training."""
-    rom: str = ""
-    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
 
 
 SETTINGS = {"": ExploreConfig}

@@ -14,6 +14,7 @@ from warpzone.agents.weights_file import SUFFIX, Bits, save_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
+from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.errors import ConfigError
 from warpzone.run.custom_parts import share_code
 from warpzone.run.stopping import EXIT_OK
@@ -23,7 +24,7 @@ from warpzone.watch.tables import write_csv, write_parquet
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunsFolder, DryRun):
     """Export all metrics of a run as Parquet or CSV, or the agent of its best checkpoint as safetensors with a card.
 
     With 16 bits weights are in half precision, with 8 filters are bytes too; 4 plays a little worse.
@@ -37,10 +38,6 @@ class Config:
     """File to write; by default in the run's folder."""
     bits: Bits = 8
     """Bits per weight of an agent; 4 and 6 need a preset's network."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
-    dry_run: bool = False
-    """Print what would be written and exit."""
 
 
 SETTINGS = {"": Config}

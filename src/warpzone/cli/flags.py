@@ -11,9 +11,10 @@ import os
 import shutil
 import sys
 import textwrap
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -75,6 +76,10 @@ class Flag:
         return "--" + self.field.replace("_", "-")
 
     @property
+    def is_required(self) -> bool:
+        return self.default is tyro.MISSING
+
+    @property
     def variable(self) -> str:
         return PREFIX + self.field.upper()
 
@@ -96,7 +101,7 @@ class Flag:
         if get_origin(self.kinds[0]) is Literal:
             return "{" + ",".join(map(str, get_args(self.kinds[0]))) + "}"
         if get_origin(self.kinds[0]) is tuple:
-            return "INT INT"
+            return " ".join(kind.__name__.upper() for kind in get_args(self.kinds[0]))
         return "|".join(kind.__name__.upper() for kind in self.kinds)
 
     def from_text(self, text: str, name: str) -> Any:
@@ -113,7 +118,9 @@ def flags_of(settings: object, part: str = "") -> list[Flag]:
     assert dataclasses.is_dataclass(settings)
     plain, marked = get_type_hints(type(settings)), get_type_hints(type(settings), include_extras=True)
     helps, found = field_docs(type(settings)), []  # type: ignore[arg-type]
-    for f in dataclasses.fields(settings):
+    own = vars(type(settings))["__annotations__"]
+    # Inherited flags come last.
+    for f in sorted(dataclasses.fields(settings), key=lambda f: f.name not in own):
         value = getattr(settings, f.name)
         if dataclasses.is_dataclass(value):
             found += flags_of(value, f.name)
@@ -125,9 +132,10 @@ def flags_of(settings: object, part: str = "") -> list[Flag]:
 
 @cache
 def field_docs(kind: Any) -> dict[str, str]:
-    """The strings under the fields of a dataclass."""
+    """The strings under the fields of a dataclass, its own and those it inherits."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
-    return {
+    inherited = [field_docs(base) for base in kind.__bases__ if base is not object]
+    return dict(ChainMap(*inherited)) | {
         ast.unparse(field.target): " ".join(str(ast.literal_eval(under.value)).split())
         for field, under in pairwise(body)
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr)
@@ -143,7 +151,7 @@ def blank(kind: type[T]) -> T:
 def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | None = None) -> T:
     """The settings in `default`, changed by environment variables and then by flags."""
     default = with_environment(default, os.environ if environ is None else environ)
-    check_flags(default, argv, prog)
+    check_words(default, argv, prog)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -156,35 +164,49 @@ def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | N
             )
     except SystemExit as leaving:
         # What a setting refuses is a sentence of ours; around it tyro puts a frame.
-        refusal = _ours(leaving)
-        if refusal is not None:
-            raise refusal from None
+        error: BaseException | None = leaving
+        while error is not None and not isinstance(error, Error):
+            error = error.__cause__ or error.__context__
+        if error is not None:
+            raise error from None
         sys.stderr.write(said.getvalue())
         raise
 
 
-def _ours(error: BaseException | None) -> Error | None:
-    while error is not None and not isinstance(error, Error):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def check_flags(default: object, argv: Sequence[str], prog: str) -> None:
-    """Refuse, in a sentence, flags that do not exist and values of another kind."""
-    known = {flag.name: flag for flag in flags_of(default) if not flag.is_positional}
-    for at, word in enumerate(argv):
+def check_words(default: object, argv: Sequence[str], prog: str) -> None:
+    """Refuse in a sentence what tyro refuses in a frame: unknown flags, wrong values, too few words or too many."""
+    flags = flags_of(default)
+    known = {flag.name: flag for flag in flags if not flag.is_positional}
+    places = [flag for flag in flags if flag.is_positional]
+    is_list = any(get_origin(flag.kind) is tuple for flag in places)
+    words, loose, missing = iter(argv), [], {name for name, flag in known.items() if flag.is_required}
+    for word in words:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-")
-        flag = known.get(name) or known.get(name.replace("--no-", "--", 1))
-        if not name.startswith("--") or name in _HELP:
+        if name in _HELP:
+            return
+        if not name.startswith("--"):
+            loose.append(word)
             continue
+        flag = known.get(name) or known.get(name.replace("--no-", "--", 1))
         if flag is None or (flag.name != name and flag.kind is not bool):
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else f"see {prog} --help-all."
             raise ConfigError(f"{prog} has no flag {name}: {hint}")
-        value = value if equals else next(iter(argv[at + 1 : at + 2]), "")
-        if value and flag.kind is not bool and get_origin(flag.kinds[0]) is not tuple:
-            flag.from_text(value, name)
+        missing.discard(name)
+        if flag.kind is not bool:
+            values = [value] if equals else list(islice(words, len(flag.metavar.split())))
+            if not values or (values[0].startswith("--") and not equals):
+                raise ConfigError(f"{name} needs a value: {flag.metavar}.")
+            flag.from_text(" ".join(values), name)
+    needed = [*sorted(missing), *(flag.field.upper() for flag in places[len(loose) :] if flag.is_required)]
+    if needed:
+        raise ConfigError(f"{prog} needs {' and '.join(needed)}; see {prog} -h.")
+    if len(loose) > len(places) and not is_list:
+        raise ConfigError(f"{prog} has no use for {loose[len(places)]!r}; see {prog} -h.")
+    for flag, word in zip(places, loose, strict=False):
+        if get_origin(flag.kind) is not tuple:
+            flag.from_text(word, flag.field.upper())
 
 
 def with_environment(settings: T, environ: Mapping[str, str]) -> T:
@@ -222,7 +244,8 @@ def _converted(text: str, kind: Any) -> Any:
     if kind in (float, Path):
         return kind(text)
     if get_origin(kind) is tuple:
-        return tuple(int(part) for part in text.replace("x", " ").replace(",", " ").split())
+        parts = text.replace("x", " ").replace(",", " ").split()
+        return tuple(one(part) for one, part in zip(get_args(kind), parts, strict=True))
     if get_origin(kind) is Literal:
         values = {str(value): value for value in get_args(kind)}
         if text not in values:

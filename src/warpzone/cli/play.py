@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import Page, Rom
 from warpzone.cli.watch import check_access, listen, page_address, serve_app
 from warpzone.engine.rom import identify, rom
 from warpzone.envs.replays import check_rom, load_replay
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlayConfig:
+class PlayConfig(Rom, Page):
     """Play yourself, on the console that the agents play on: in the browser, with the keyboard.
 
     Arrows move, Z or A is B (run, fire), X or S is A (jump), Enter is Start, Shift is Select; P pauses, R begins again.
@@ -31,24 +32,13 @@ class PlayConfig:
     """Saved replay or start to continue from."""
     out: Path = Path("plays")
     """Folder for saved replays and starts."""
-    rom: str = ""
-    """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     region: Literal["ntsc", "pal"] = "ntsc"
     """Timing of the machine."""
-    host: str = "127.0.0.1"
-    """Address to listen on; others than localhost need --token."""
     port: int = 8421
     """Port to listen on (0 = any free one)."""
-    token: str = ""
-    """Access token of viewers, opened as /?token=..."""
-    open: bool = False
-    """Open the page in the browser."""
-    dry_run: bool = False
-    """Print what would be played and exit."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
+        super().__post_init__()
         if self.out.exists() and not self.out.is_dir():
             raise ConfigError(f"--out is a folder, and {self.out} is a file.")
 

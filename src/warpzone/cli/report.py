@@ -9,24 +9,21 @@ import tyro
 
 from warpzone.cli.export import run_folder
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunsFolder, DryRun):
     """Write a self-contained HTML page about one run, or comparing several."""
 
     runs: tyro.conf.Positional[tuple[Path, ...]] = ()
     """Names or folders of runs."""
     out: Path | None = None
     """HTML page to write; charts go into a folder beside it."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     inline_video_mb: float = 4.0
     """Maximum size of videos embedded in the page, in MB."""
-    dry_run: bool = False
-    """Print what would be written and exit."""
 
 
 SETTINGS = {"": Config}

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.cli.train import settings
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
@@ -20,7 +21,7 @@ from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_tria
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(RunsFolder, DryRun):
     """Train briefly with many settings, prune those that clear less, and rank what mattered.
 
     What follows `--` is for `warpzone train`: `warpzone sweep --trials 40 -- --stages 1-2 --total-updates 200`.
@@ -32,16 +33,12 @@ class Config:
     """Number of trials to add."""
     search: str = ""
     """Settings to search, comma-separated; by default all that can be."""
-    runs_dir: Path = Path("runs")
-    """Folder of all runs."""
     prune_every: int = 20
     """Updates between pruning decisions."""
     seed: int = 0
     """Random seed of the search."""
     plots: bool = True
     """Draw parameter importance and parallel coordinates at the end."""
-    dry_run: bool = False
-    """Print what would be searched and exit."""
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.prune_every < 1:

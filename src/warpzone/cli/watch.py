@@ -15,6 +15,7 @@ import tyro
 
 from warpzone.checkpoints.finding import not_found
 from warpzone.cli.flags import parse
+from warpzone.cli.settings import Page
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.panel.guard import is_loopback
@@ -25,29 +26,17 @@ MOST_FRAME_BYTES = 16 << 10
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Page):
     """Follow a running or finished run in the browser: curves, the agent at play, the stage board, safe controls."""
 
     run: tyro.conf.Positional[str] = ""
     """Name or folder of the run to show first; by default the newest."""
     runs_dir: Path = Path("runs")
     """Folder of all runs; nothing outside can be read."""
-    host: str = "127.0.0.1"
-    """Address to listen on; others than localhost need --token."""
     port: int = 8420
     """Port to listen on (0 = any free one)."""
-    token: str = ""
-    """Access token of viewers, opened as /?token=..."""
     trust_code: bool = False
     """Run the custom code kept in a run's folder; read it first."""
-    open: bool = False
-    """Open the page in the browser."""
-    dry_run: bool = False
-    """Print the address and exit."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
 
 
 SETTINGS = {"": Config}
