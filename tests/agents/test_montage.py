@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.videos import read_video
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.montage import (
     LABEL_HEIGHT,
@@ -21,7 +22,6 @@ from warpzone.agents.montage import (
 from warpzone.agents.play import Take, best_take
 from warpzone.envs.stages import ALL_STAGES
 from warpzone.run.presets import CPU
-from warpzone.watch.video import read_video
 
 
 @pytest.fixture(scope="module")

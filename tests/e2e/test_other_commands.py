@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+from tests.videos import read_video
 from warpzone.watch.fields import FIELDS
-from warpzone.watch.video import read_video
 
 from .commands import SMALL, warpzone
 

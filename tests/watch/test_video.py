@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.videos import read_video
 from warpzone.errors import ConfigError
 from warpzone.watch.overlay import BAR_LEFT, LINE_HEIGHT, MARGIN, PANEL_WIDTH, draw_text, with_panel
-from warpzone.watch.video import Frame, read_video, write_video
+from warpzone.watch.video import Frame, write_video
 
 
 def clip(count: int = 12, height: int = 48, width: int = 64) -> list[Frame]:

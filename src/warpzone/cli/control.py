@@ -16,6 +16,7 @@ from warpzone.cli.settings import RunsFolder
 from warpzone.errors import ConfigError
 from warpzone.run.control import COMMANDS, STAGE_MIX, STATE_FILE, TOKEN_FILE, check_request, send_request
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
+from warpzone.watch.jsonl import json_file
 
 POLL_S = 0.1
 
@@ -45,7 +46,9 @@ def run(argv: list[str]) -> int:
     folder = find_place(config.run, config.runs_dir)
     requests = as_requests(config.requests)
     if not requests:
-        print(json.dumps({k: v for k, v in _state(folder).items() if k != "results"}, indent=2))
+        print(
+            json.dumps({k: v for k, v in json_file(folder / STATE_FILE).items() if k != "results"}, indent=2)
+        )
         return EXIT_OK
     for request in requests:
         check_request(request)
@@ -55,9 +58,8 @@ def run(argv: list[str]) -> int:
         raise ConfigError(
             f"The token of {folder} can't be read ({error.strerror}): run this as its owner."
         ) from error
-    return (
-        EXIT_OK if all(_done(folder, token, request, config.timeout) for request in requests) else EXIT_FAILED
-    )
+    done = all(_done(folder, token, request, config.timeout) for request in requests)
+    return EXIT_OK if done else EXIT_FAILED
 
 
 def as_requests(words: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -95,18 +97,10 @@ def _done(folder: Path, token: str, request: dict[str, Any], timeout_s: float) -
     identity = send_request(folder, token, request)
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
-        for result in _state(folder).get("results", []):
+        for result in json_file(folder / STATE_FILE).get("results", []):
             if result["id"] == identity:
                 print(f"[control] update {result['update']}: {result['text']}")
                 return bool(result["accepted"])
         time.sleep(POLL_S)
     print(f"[control] no answer from {folder} within {timeout_s:g} s: see its train.log")
     return False
-
-
-def _state(folder: Path) -> dict[str, Any]:
-    try:
-        state = json.loads((folder / STATE_FILE).read_text())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}

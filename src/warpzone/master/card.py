@@ -16,7 +16,7 @@ from warpzone.envs.stages import ALL_STAGES, GAME
 from warpzone.master.state import State
 from warpzone.master.work import Failed, Work, run_name
 from warpzone.watch.durable import write_durably
-from warpzone.watch.panel.runs import json_file
+from warpzone.watch.jsonl import json_file
 
 AGENT = f"agent{SUFFIX}"
 RESULTS = ("eval.json", "eval.md", "eval.png")

@@ -15,8 +15,9 @@ from warpzone.master.plan import MasterConfig, Plan
 from warpzone.master.state import Learner, Phase, State
 from warpzone.run.lock import refuse_if_trained
 from warpzone.run.loop import OUTCOME_FILE
+from warpzone.watch.jsonl import json_file
 from warpzone.watch.metrics import METRICS_FILE
-from warpzone.watch.panel.runs import json_file, json_lines, tail
+from warpzone.watch.panel.runs import last_record
 
 BEAT_S = 0.2
 SAVE_EVERY_S = 2.0
@@ -100,10 +101,7 @@ class Work:
 
     def last_record(self, run: str) -> dict[str, Any]:
         """The last record of a run's metrics; empty if there is none."""
-        last: dict[str, Any] = {}
-        for record in json_lines(tail(self.folder / run / METRICS_FILE, 16 << 10)):
-            last = record
-        return last
+        return last_record(self.folder / run / METRICS_FILE, 16 << 10)
 
     def read_progress(self, run: str) -> None:
         record, learner = self.last_record(run), self.learners()[run]

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.envs.rewards import RewardConfig
 from warpzone.errors import ConfigError, Error
 from warpzone.learn.learner import Learner
 from warpzone.run.build import Components
@@ -226,20 +225,17 @@ class Control:
     def _set(self, values: Mapping[str, Any]) -> str:
         # All of it is checked before any of it is done.
         weights = self._stage_weights(values[STAGE_MIX]) if STAGE_MIX in values else None
-        said = []
+        before = self._values()
         rewards = {name: value for name, value in values.items() if name.startswith("reward_")}
-        for name, value in values.items():
-            before = self._value(name)
-            if name == "learning_rate":
-                set_learning_rate(self._on.parts.learner, value)
-            elif name == "entropy_coef":
-                set_entropy(self._on.parts.learner, value)
-            said.append(f"{name} {before} -> {_shown(value)}")
-        if rewards:
-            for envs in self._on.parts.envs:
-                envs.rewards.config = replace(envs.rewards.config, **rewards)
+        if "learning_rate" in values:
+            set_learning_rate(self._on.parts.learner, values["learning_rate"])
+        if "entropy_coef" in values:
+            set_entropy(self._on.parts.learner, values["entropy_coef"])
+        for envs in self._on.parts.envs:
+            envs.rewards.config = replace(envs.rewards.config, **rewards)
         if weights is not None:
             self._on.curriculum.fix(weights)
+        said = [f"{name} {_shown(before[name])} -> {_shown(value)}" for name, value in values.items()]
         return "set " + "; ".join(said)
 
     def _stage_weights(self, mix: Mapping[str, float]) -> NDArray[np.float64]:
@@ -248,29 +244,20 @@ class Control:
             if stage not in stages:
                 raise ConfigError(f"{stage!r} is not among this run's stages ({', '.join(stages)}).")
         weights = np.array([mix.get(stage, 0.0) for stage in stages])
-        if weights.sum() <= 0:
-            raise ConfigError("The stage mix leaves no stage to play.")
         shares: NDArray[np.float64] = weights / weights.sum()
         return shares
 
-    def _value(self, name: str) -> str:
-        if name == STAGE_MIX:
-            stages = self._on.curriculum.stages
-            return _shown(dict(zip(stages, self._on.curriculum.weights().tolist(), strict=True)))
-        learner = self._on.parts.learner
-        if name in ("learning_rate", "entropy_coef"):
-            return _shown(getattr(learner, name))
-        return _shown(getattr(self._rewards(), name))
-
-    def _rewards(self) -> RewardConfig:
-        return self._on.parts.envs[0].rewards.config
+    def _values(self) -> dict[str, Any]:
+        """All that can be changed, as it is now."""
+        learner, rewards = self._on.parts.learner, self._on.parts.envs[0].rewards.config
+        of_learner = ("learning_rate", "entropy_coef")
+        values = {name: getattr(learner if name in of_learner else rewards, name) for name in BOUNDS}
+        curriculum = self._on.curriculum
+        return {**values, STAGE_MIX: dict(zip(curriculum.stages, curriculum.weights().tolist(), strict=True))}
 
     def _write_state(self) -> None:
-        learner, rewards = self._on.parts.learner, self._rewards()
-        values = {name: getattr(rewards, name) for name in BOUNDS if name.startswith("reward_")}
-        values |= {"learning_rate": learner.learning_rate, "entropy_coef": learner.entropy_coef}
-        curriculum = self._on.curriculum
-        mix = dict(zip(curriculum.stages, curriculum.weights().tolist(), strict=True))
+        values = self._values()
+        mix = values.pop(STAGE_MIX)
         state = {"paused": self._paused, "values": values, STAGE_MIX: mix, "results": list(self._results)}
         try:
             write_durably(self._folder / STATE_FILE, (json.dumps(state, indent=1) + "\n").encode())

@@ -1,6 +1,4 @@
-"""The charts of a report: each takes the histories of one or more runs and returns a matplotlib figure, or
-None.
-"""
+"""The charts of a report: each takes the histories of one or more runs and returns a matplotlib figure, or None."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The fields of `metrics.jsonl`. Every record has all of them, null where one does not apply; see
-docs/metrics.md.
-"""
+"""The fields of `metrics.jsonl`. Every record has all of them, null where one does not apply; see docs/metrics.md."""
 
 from __future__ import annotations
 

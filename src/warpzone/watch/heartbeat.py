@@ -6,8 +6,7 @@ import faulthandler
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -64,9 +63,7 @@ class Heartbeat:
         self._thread.start()
 
     def beat(self, phase: str | None = None, *, progress: float | None = None, **counts: Any) -> None:
-        """Report that the run is alive: in `phase` (default: the same as before), `progress` from 0 to 1 inside
-        it.
-        """
+        """Report that the run is alive: in `phase` (default: the same as before), `progress` from 0 to 1 inside it."""
         now, last = time.monotonic(), self._last
         changed = phase is not None and phase != last.phase
         self._last = _Beat(
@@ -80,16 +77,6 @@ class Heartbeat:
     def advance(self, progress: float) -> None:
         """Report the rollout's progress, from 0 to 1. Any thread may call it, as the phase does not change."""
         self._advanced = (time.monotonic(), progress)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Be in phase `name` inside the block, and in the previous one after it."""
-        before = self._last.phase
-        self.beat(name)
-        try:
-            yield
-        finally:
-            self.beat(before)
 
     def close(self, phase: str = "closed") -> None:
         """Write a last record and stop watching."""
@@ -162,9 +149,7 @@ class Heartbeat:
             self._on_stall(self._alarms)
 
     def _arm_backstop(self) -> None:
-        """Native code that holds the interpreter lock stops this thread too; faulthandler's timer still
-        runs.
-        """
+        """Native code that holds the interpreter lock stops this thread too; faulthandler's timer still runs."""
         if self._timeout_s <= 0:
             return
         if self._backstop is None:

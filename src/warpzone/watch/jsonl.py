@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
@@ -22,9 +22,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can represent it: NaN and infinity are null; scalars of numpy and torch are plain
-    numbers.
-    """
+    """The value as JSON can represent it: NaN and infinity are null; scalars of numpy and torch are plain numbers."""
     if value is None or type(value) in (bool, int, str):
         return value
     if isinstance(value, float):
@@ -103,9 +101,7 @@ class JsonLines:
         self._compress_rotated()
 
     def _compress_rotated(self) -> None:
-        """Compress in the background the rotated files that a process, perhaps killed, left
-        uncompressed.
-        """
+        """Compress in the background the rotated files that a process, perhaps killed, left uncompressed."""
         plain_files = [path for _, path in _rotated(self.path) if path.suffix == ".jsonl"]
         if plain_files:
             previous = self._compressors[-1] if self._compressors else None
@@ -122,9 +118,9 @@ def read_records(path: Path, *, rotated_files: int | None = None) -> Iterator[Re
     numbers = sorted({number for number, _ in _rotated(path)}, reverse=True)[:rotated_files]
     for number in reversed(numbers):
         with _open_rotated(path, number) as file:
-            yield from _parse(file)
+            yield from parse_lines(file)
     with suppress(FileNotFoundError), path.open("rb") as file:
-        yield from _parse(file)
+        yield from parse_lines(file)
 
 
 def without_rewound(records: Iterator[Record]) -> list[Record]:
@@ -139,14 +135,21 @@ def without_rewound(records: Iterator[Record]) -> list[Record]:
     return kept
 
 
-def _parse(file: IO[bytes]) -> Iterator[Record]:
-    for line in file:
-        try:
+def parse_lines(lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records among the lines."""
+    for line in lines:
+        with suppress(ValueError, RecursionError):
             record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield record
+            if isinstance(record, dict):
+                yield record
+
+
+def json_file(path: Path) -> Record:
+    """The JSON object in a file; an empty one if there is none."""
+    with suppress(OSError, ValueError, RecursionError):
+        value = json.loads(path.read_bytes())
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 def _rotated_path(path: Path, number: int) -> Path:

@@ -75,9 +75,7 @@ class MetricsWriter:
 
 
 def complete_record(values: Mapping[str, Any]) -> Record:
-    """Every field of the contract, null where `values` has none; the time of writing where it has no
-    timestamp.
-    """
+    """Every field of the contract, null where `values` has none; the time of writing where it has no timestamp."""
     record: Record = dict.fromkeys(FIELDS)
     record["timestamp"] = time.time()
     record.update({key: plain(value) for key, value in values.items()})

@@ -14,7 +14,7 @@ from typing import Any
 
 from warpzone.watch.charts import charts
 from warpzone.watch.durable import write_durably
-from warpzone.watch.jsonl import Record
+from warpzone.watch.jsonl import Record, json_file
 from warpzone.watch.metrics import read_metrics
 
 INLINE_VIDEO_BYTES = 4 * 1024 * 1024
@@ -39,7 +39,7 @@ def write_report(
     histories = {name: read_metrics(run) for name, run in zip(names, runs, strict=True)}
     written = []
     totals = {name: _totals(run, histories[name]) for name, run in zip(names, runs, strict=True)}
-    configs = {name: _config(run) for name, run in zip(names, runs, strict=True)}
+    configs = {name: json_file(run / "config.json") for name, run in zip(names, runs, strict=True)}
     body = [f"<h1>{html.escape(', '.join(names))}</h1>", _summary(totals), _differences(configs)]
     pictures = out.with_suffix("")
     pictures.mkdir(parents=True, exist_ok=True)
@@ -73,12 +73,9 @@ def _page(title: str, body: str) -> str:
 def _totals(run: Path, records: Sequence[Record]) -> Record:
     """The last record; a checkpoint that was saved after it knows the updates and steps since then."""
     last = dict(records[-1]) if records else {}
-    try:
-        saved = json.loads((run / "checkpoints" / "latest.json").read_text())
-        update, step = int(saved["global_update"]), int(saved["global_step"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return last
-    newer = update > last.get("update", -1)
+    saved = json_file(run / "checkpoints" / "latest.json")
+    update, step = saved.get("global_update"), saved.get("global_step")
+    newer = isinstance(update, int) and update > last.get("update", -1)
     return {**last, "update": update, "global_step": step} if newer else last
 
 
@@ -128,14 +125,6 @@ def _relative(path: Path, out: Path) -> str:
         return path.resolve().relative_to(out.resolve().parent).as_posix()
     except ValueError:
         return path.resolve().as_uri()
-
-
-def _config(run: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((run / "config.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return config if isinstance(config, dict) else {}
 
 
 def _differences(configs: dict[str, dict[str, Any]]) -> str:

@@ -34,9 +34,7 @@ class ResourceMonitor:
         self._thread.start()
 
     def latest(self) -> dict[str, float | None]:
-        """`gpu_util_last`, `gpu_util_mean_window`, `gpu_mem_used_mb`, `cpu_percent`, `rss_mb`,
-        `memory_percent`.
-        """
+        """`gpu_util_last`, `gpu_util_mean_window`, `gpu_mem_used_mb`, `cpu_percent`, `rss_mb`, `memory_percent`."""
         with self._lock:
             return dict(self._latest)
 
@@ -66,9 +64,7 @@ class ResourceMonitor:
 
 
 def nvml_probe(device_index: int = 0) -> GpuProbe:
-    """A probe of the GPU that torch calls `cuda:<device_index>`; it returns None where NVML or the GPU is
-    missing.
-    """
+    """A probe of the GPU that torch calls `cuda:<device_index>`; it returns None where NVML or the GPU is missing."""
     try:
         import pynvml
     except ImportError:

@@ -1,6 +1,4 @@
-"""Slow steps: when several in a window take too long, the stacks of all threads are written to a file, once per
-window.
-"""
+"""Slow steps: where several in a window take too long, the stacks of all threads go into a file, once per window."""
 
 from __future__ import annotations
 
@@ -48,42 +46,30 @@ class SlowStepTracer:
     @contextmanager
     def step(self) -> Iterator[None]:
         """Time the block as one step."""
-        self.begin()
+        began_s = self._began_s = time.monotonic()
         try:
             yield
         finally:
-            self.end()
+            self._began_s = None
+            if 0 < self._threshold_s < time.monotonic() - began_s:
+                self._count_slow(began_s, time.monotonic())
 
-    def begin(self) -> None:
-        self._began_s = time.monotonic()
-
-    def end(self) -> Path | None:
-        """End the step; returns the path of the trace if one was written."""
-        began_s, self._began_s = self._began_s, None
-        if began_s is None or self._threshold_s <= 0:
-            return None
-        now = time.monotonic()
-        took_s = now - began_s
-        if took_s <= self._threshold_s:
-            return None
-        page = self._page
-        taken_inside = page is not None and page[0] == began_s
-        self._slow.append(
-            _SlowStep(now, took_s, page[1] if page and taken_inside else format_stacks("after the step"))
-        )
-        while self._slow and now - self._slow[0].ended_s > self._window_s:
+    def _count_slow(self, began_s: float, now: float) -> None:
+        taken = self._page
+        page = taken[1] if taken and taken[0] == began_s else format_stacks("after the step")
+        self._slow.append(_SlowStep(now, now - began_s, page))
+        while now - self._slow[0].ended_s > self._window_s:
             self._slow.popleft()
-        if len(self._slow) < self._count or now < self._quiet_until_s:
-            return None
-        self._quiet_until_s = now + self._window_s
-        return self._write()
+        if len(self._slow) >= self._count and now >= self._quiet_until_s:
+            self._quiet_until_s = now + self._window_s
+            self._write()
 
     def close(self) -> None:
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _write(self) -> Path | None:
+    def _write(self) -> None:
         steps = list(self._slow)
         self._slow.clear()
         path = self._folder / f"slow_step_trace_{time.strftime('%Y%m%d_%H%M%S')}.log"
@@ -94,9 +80,8 @@ class SlowStepTracer:
             path.write_text(head + "".join(pages))
         except OSError as error:
             print(f"[train][warn] slow steps, and {path} cannot be written ({error.strerror})")
-            return None
-        print(f"[train][warn] {head.strip()}; stacks are in {path}")
-        return path
+        else:
+            print(f"[train][warn] {head.strip()}; stacks are in {path}")
 
     def _look(self) -> None:
         pause_s = max(self._threshold_s / 2, _SHORTEST_LOOK_S)

@@ -28,9 +28,7 @@ def format_stacks(reason: str) -> str:
 
 
 def native_threads() -> list[str]:
-    """One line per thread of the process: id, name, state and what it waits for; empty where there is no
-    /proc.
-    """
+    """One line per thread of the process: id, name, state and what it waits for; empty where there is no /proc."""
     lines = []
     try:
         tasks = sorted(_TASKS.iterdir(), key=lambda task: int(task.name))

@@ -35,9 +35,7 @@ def write_parquet(records: Sequence[Record], path: Path) -> None:
 
 
 def metrics_table(records: Sequence[Record]) -> pa.Table:
-    """All contract fields, then any further numeric field as a float column. `clear_rate` is a map by
-    stage.
-    """
+    """All contract fields, then any further numeric field as a float column. `clear_rate` is a map by stage."""
     try:
         import pyarrow as pa
     except ImportError as error:

@@ -53,15 +53,6 @@ def is_installed(package: str) -> bool:
     return True
 
 
-def read_video(path: Path) -> list[Frame]:
-    """All frames of a video. For tests and short clips."""
-    import av
-
-    with av.open(str(path)) as container:
-        frames = container.decode(video=0)
-        return [frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False) for frame in frames]
-
-
 def _write_mp4(frames: Iterator[Frame], path: Path, fps: int, scale: int) -> None:
     import av
 

@@ -1,6 +1,4 @@
-"""Weights & Biases, where it is installed and requested. `WANDB_MODE=offline` keeps everything on this
-machine.
-"""
+"""Weights & Biases, where it is installed and requested. `WANDB_MODE=offline` keeps everything on this machine."""
 
 from __future__ import annotations
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "warpzone_access"
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; img-src 'self' blob: data:; connect-src 'self' ws: wss:; frame-ancestors 'none'; "
-        b"base-uri 'none'; form-action 'none'",
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' blob: data:; connect-src 'self' ws: wss:; frame-ancestors 'none'; "
+        "base-uri 'none'; form-action 'none'"
     ),
-]
+}
 
 
 def is_loopback(host: str) -> bool:
@@ -49,31 +49,35 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = _headers(scope)
-        host = headers.get("host", "")
+        answer = self._instead(HTTPConnection(scope))
+        if answer is None:
+            await self._app(scope, receive, _with_headers(send))
+        elif scope["type"] == "websocket":
+            # Closing before accepting answers the handshake with 403.
+            await receive()
+            await send({"type": "websocket.close", "code": 4000 + answer.status_code})
+        else:
+            await answer(scope, receive, _with_headers(send))
+
+    def _instead(self, request: HTTPConnection) -> Response | None:
+        """The answer to a request that does not reach the panel."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if not self._token and not is_loopback(_host_name(host)):
-            await _refuse(scope, receive, send, 403, "This panel answers only on this machine.")
-            return
-        origin = headers.get("origin")
+            return PlainTextResponse("This panel answers only on this machine.", 403)
         if origin is not None and _netloc(origin) != host:
-            await _refuse(scope, receive, send, 403, "Another site can't use this panel.")
-            return
-        if self._token:
-            query = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-            if scope["type"] == "http" and scope["path"] == "/" and query and self._is_token(query):
-                await _welcome(send, self._token)
-                return
-            if not self._is_token(_given(headers)):
-                await _refuse(scope, receive, send, 401, "Open the panel with /?token=... once.")
-                return
-        await self._app(scope, receive, _with_headers(send))
+            return PlainTextResponse("Another site can't use this panel.", 403)
+        if not self._token:
+            return None
+        is_page = request.scope["type"] == "http" and request.url.path == "/"
+        if is_page and self._is_token(request.query_params.get("token", "")):
+            welcome = RedirectResponse("/", 303)
+            welcome.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+            return welcome
+        is_known = self._is_token(_given(request))
+        return None if is_known else PlainTextResponse("Open the panel with /?token=... once.", 401)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(self._token.encode(), given.encode("utf-8", "replace"))
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _netloc(origin: str) -> str:
@@ -89,44 +93,15 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if ":" in host else host
 
 
-def _given(headers: Mapping[str, str]) -> str:
-    kind, _, bearer = headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return bearer.strip()
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return cookie.value if cookie is not None else ""
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
-    if scope["type"] == "websocket":
-        # Closing before accepting answers the handshake with 403.
-        await receive()
-        await send({"type": "websocket.close", "code": 4000 + status, "reason": text})
-        return
-    body = text.encode()
-    start: Message = {
-        "type": "http.response.start",
-        "status": status,
-        "headers": [*_HEADERS, (b"content-type", b"text/plain; charset=utf-8")],
-    }
-    await send(start)
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _welcome(send: Send, token: str) -> None:
-    cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/".encode("latin-1")
-    headers = [*_HEADERS, (b"location", b"/"), (b"set-cookie", cookie)]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
+def _given(request: HTTPConnection) -> str:
+    kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+    return bearer.strip() if kind.lower() == "bearer" else request.cookies.get(COOKIE, "")
 
 
 def _with_headers(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *_HEADERS]}
+            MutableHeaders(scope=message).update(_HEADERS)
         await send(message)
 
     return guarded

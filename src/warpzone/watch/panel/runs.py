@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from warpzone.watch.jsonl import Record, read_records, without_rewound
+from warpzone.watch.jsonl import Record, json_file, parse_lines, read_records, without_rewound
 from warpzone.watch.metrics import METRICS_FILE
 
 Columns = dict[str, list[Any]]
@@ -56,24 +56,22 @@ def tail(path: Path, most_bytes: int) -> bytes:
     return data
 
 
-def json_lines(data: bytes) -> Iterator[Record]:
-    """The records among the lines."""
-    for line in data.splitlines():
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            yield record
+def last_record(path: Path, most_bytes: int = 8 << 10) -> Record:
+    """The last record in the file; an empty one if there is none."""
+    records = list(parse_lines(tail(path, most_bytes).splitlines()))
+    return records[-1] if records else {}
 
 
-def json_file(path: Path) -> dict[str, Any]:
-    """A JSON object in a file; an empty one if there is none."""
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+def newest_files(folder: Path, is_shown: Callable[[str], bool], most: int) -> list[dict[str, Any]]:
+    """Name, size and time of the files of a folder, newest first."""
+    found: list[tuple[float, str, int]] = []
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if is_shown(entry.name) and entry.is_file(follow_symlinks=False):
+                stat = entry.stat(follow_symlinks=False)
+                found.append((stat.st_mtime, entry.name, stat.st_size))
+    newest = sorted(found, reverse=True)[:most]
+    return [{"name": name, "bytes": size, "timestamp": when} for when, name, size in newest]
 
 
 def thinned(records: list[Record], most: int = MOST_POINTS) -> list[Record]:
@@ -132,7 +130,7 @@ class RunReader:
         whole, newline, _ = data.rpartition(b"\n")
         if newline:
             self._at += len(whole) + 1
-            for record in json_lines(whole):
+            for record in parse_lines(whole.splitlines()):
                 self._add(record)
 
     def _begin(self, path: Path, inode: int, size: int) -> None:
@@ -140,8 +138,7 @@ class RunReader:
         self.records = [_slim(r) for r in without_rewound(read_records(path))]
         self.total = len(self.records)
         self.epoch += 1
-        for record in json_lines(tail(path, 8 << 10)):
-            self.last = record
+        self.last = last_record(path) or self.last
         self._halve()
 
     def _add(self, record: Record) -> None:
@@ -188,7 +185,7 @@ class RunReader:
 
     def episodes(self) -> list[Record]:
         """The most recent episodes, newest first."""
-        found = list(json_lines(tail(self.folder / "episodes.jsonl", EPISODE_BYTES)))
+        found = list(parse_lines(tail(self.folder / "episodes.jsonl", EPISODE_BYTES).splitlines()))
         return [_short(record) for record in found[-EPISODES_SHOWN:]][::-1]
 
     def log(self) -> str:
@@ -197,22 +194,11 @@ class RunReader:
 
     def videos(self) -> list[dict[str, Any]]:
         """Videos in the run's folder, newest first."""
-        found: list[tuple[float, str, int]] = []
-        try:
-            for entry in os.scandir(self.folder / "videos"):
-                if Path(entry.name).suffix in VIDEO_KINDS and is_plain_name(entry.name):
-                    stat = entry.stat(follow_symlinks=False)
-                    found.append((stat.st_mtime, entry.name, stat.st_size))
-        except OSError:
-            return []
-        newest = sorted(found, reverse=True)[:VIDEOS_SHOWN]
-        return [{"name": name, "bytes": size, "timestamp": when} for when, name, size in newest]
+        return newest_files(self.folder / "videos", _is_video, VIDEOS_SHOWN)
 
     def summary(self) -> dict[str, Any]:
         """The run in a list of runs, from the ends of its files."""
-        last: Record = {}
-        for record in json_lines(tail(self.folder / METRICS_FILE, 8 << 10)):
-            last = record
+        last = last_record(self.folder / METRICS_FILE)
         return {
             "name": self.folder.name,
             "state": run_state(self._heartbeat(), bool(last)),
@@ -221,10 +207,11 @@ class RunReader:
         }
 
     def _heartbeat(self) -> Record:
-        beat: Record = {}
-        for record in json_lines(tail(self.folder / "heartbeat.jsonl", 4 << 10)):
-            beat = record
-        return beat
+        return last_record(self.folder / "heartbeat.jsonl", 4 << 10)
+
+
+def _is_video(name: str) -> bool:
+    return is_plain_name(name) and Path(name).suffix in VIDEO_KINDS
 
 
 def _slim(record: Record) -> Record:
@@ -255,18 +242,12 @@ class Runs:
     def names(self) -> list[str]:
         """Runs, the most recently written first."""
         found: list[tuple[float, str]] = []
-        try:
-            entries = list(os.scandir(self.folder))
-        except OSError:
-            return []
-        for entry in entries:
-            if is_plain_name(entry.name) and entry.is_dir(follow_symlinks=False):
-                newest = max(
-                    (_mtime(Path(entry.path) / f) for f in (METRICS_FILE, "config.json")), default=0.0
-                )
-                if newest:
-                    found.append((newest, entry.name))
-        return [name for _, name in sorted(found, reverse=True)]
+        with suppress(OSError):
+            for entry in os.scandir(self.folder):
+                if is_plain_name(entry.name) and entry.is_dir(follow_symlinks=False):
+                    files = [Path(entry.path) / name for name in (METRICS_FILE, "config.json")]
+                    found += [(max(map(_mtime, files)), entry.name)]
+        return [name for when, name in sorted(found, reverse=True) if when]
 
     def reader(self, name: str) -> RunReader | None:
         """The follower of the run of this name; None if there is no such run."""
@@ -280,7 +261,7 @@ class Runs:
     def video(self, run: str, name: str) -> Path | None:
         """A video of a run; None if there is no such file inside the run's own folder."""
         reader = self.reader(run)
-        if reader is None or not is_plain_name(name) or Path(name).suffix not in VIDEO_KINDS:
+        if reader is None or not _is_video(name):
             return None
         path = reader.folder / "videos" / name
         inside = path.is_file() and path.resolve().is_relative_to(self.folder)

@@ -9,25 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request, Response, WebSocket
+from fastapi import FastAPI, HTTPException, Request, WebSocket
 from fastapi.responses import FileResponse
 
 from warpzone.errors import ConfigError
+from warpzone.watch.jsonl import json_file
 from warpzone.watch.panel.guard import Guard
 from warpzone.watch.panel.hub import Hub
 from warpzone.watch.panel.player import Exhibition, Player
-from warpzone.watch.panel.runs import MASTER_FILE, VIDEO_KINDS, RunReader, Runs, json_file
+from warpzone.watch.panel.runs import MASTER_FILE, VIDEO_KINDS, RunReader, Runs
 from warpzone.watch.panel.sockets import serve_socket
 
 STATIC = Path(__file__).parent / "static"
-PAGE = {
-    "": ("index.html", "text/html; charset=utf-8"),
-    "panel.css": ("panel.css", "text/css; charset=utf-8"),
-    "panel.js": ("panel.js", "text/javascript; charset=utf-8"),
-    "master.js": ("master.js", "text/javascript; charset=utf-8"),
-    "charts.js": ("charts.js", "text/javascript; charset=utf-8"),
-    "icon.svg": ("icon.svg", "image/svg+xml"),
-}
+PAGE = {name: STATIC / name for name in ("panel.css", "panel.js", "master.js", "charts.js", "icon.svg")}
 MOST_REQUEST_BYTES = 16 << 10
 MOST_VIEWERS = 64
 TOO_MANY = 1013
@@ -138,16 +132,19 @@ def create_app(runs_folder: Path, backend: Backend, *, first_run: str = "", acce
         finally:
             player.leave(queue)
 
+    add_page(app, {"": STATIC / "index.html", **PAGE})
+    return Guard(app, access_token)
+
+
+def add_page(app: FastAPI, files: Mapping[str, Path]) -> None:
+    """Serve these files, and no others, by name."""
+
     @app.get("/{name}")
     @app.get("/")
-    def page(name: str = "") -> Response:
-        if name not in PAGE:
+    def page(name: str = "") -> FileResponse:
+        if name not in files:
             raise HTTPException(404, "There is no such page.")
-        file, kind = PAGE[name]
-        headers = {"cache-control": "no-cache"}
-        return Response((STATIC / file).read_bytes(), media_type=kind, headers=headers)
-
-    return Guard(app, access_token)
+        return FileResponse(files[name], headers={"cache-control": "no-cache"})
 
 
 async def _json_body(request: Request) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from warpzone.envs.replays import Replay, load_replay, play_back
 from warpzone.errors import ConfigError
 from warpzone.watch.durable import write_durably
-from warpzone.watch.panel.runs import is_plain_name
+from warpzone.watch.panel.runs import is_plain_name, newest_files
 
 KINDS = ("replay", "start")
 SHOWN = 40
@@ -28,8 +28,7 @@ class Saves:
 
     def listed(self) -> list[dict[str, Any]]:
         """The newest files first."""
-        found = sorted(self._all(), reverse=True)[:SHOWN]
-        return [{"name": name, "bytes": size, "timestamp": when} for when, name, size in found]
+        return newest_files(self.folder, _is_save, SHOWN)
 
     def path(self, name: str) -> Path | None:
         """The file of this name; None if there is none that was saved here."""
@@ -59,7 +58,7 @@ class Saves:
         with self._lock:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                if len(self._all()) >= MOST_SAVES:
+                if len(newest_files(self.folder, _is_save, MOST_SAVES)) >= MOST_SAVES:
                     raise ConfigError(f"{self.folder} is full: {MOST_SAVES} files are saved there.")
                 path = self.folder / f"{stem}.{kind}.json"
                 number = 1
@@ -71,17 +70,6 @@ class Saves:
                 reason = error.strerror or error
                 raise ConfigError(f"Nothing can be saved in {self.folder}: {reason}.") from None
         return path.name
-
-    def _all(self) -> list[tuple[float, str, int]]:
-        found = []
-        try:
-            for entry in os.scandir(self.folder):
-                if _is_save(entry.name) and entry.is_file(follow_symlinks=False):
-                    stat = entry.stat(follow_symlinks=False)
-                    found.append((stat.st_mtime, entry.name, stat.st_size))
-        except OSError:
-            return []
-        return found
 
 
 def _is_save(name: str) -> bool:

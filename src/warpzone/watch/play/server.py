@@ -8,25 +8,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Response, WebSocket
+from fastapi import FastAPI, HTTPException, WebSocket
 from fastapi.responses import FileResponse
 
 from warpzone.errors import ConfigError, Error
 from warpzone.watch.panel.guard import Guard
-from warpzone.watch.panel.server import STATIC as PANEL
-from warpzone.watch.panel.server import TOO_MANY
+from warpzone.watch.panel.server import PAGE as PANEL_PAGE
+from warpzone.watch.panel.server import TOO_MANY, add_page
 from warpzone.watch.panel.sockets import serve_socket
 from warpzone.watch.play.cabinet import Cabinet, Seat
 from warpzone.watch.play.saves import Saves
 
 STATIC = Path(__file__).parent / "static"
-PAGE = {
-    "": (STATIC / "play.html", "text/html; charset=utf-8"),
-    "play.css": (STATIC / "play.css", "text/css; charset=utf-8"),
-    "play.js": (STATIC / "play.js", "text/javascript; charset=utf-8"),
-    "panel.css": (PANEL / "panel.css", "text/css; charset=utf-8"),
-    "icon.svg": (PANEL / "icon.svg", "image/svg+xml"),
-}
+PAGE = {"": STATIC / "play.html", "play.css": STATIC / "play.css", "play.js": STATIC / "play.js"}
 MOST_VIEWERS = 16
 
 
@@ -56,14 +50,7 @@ def create_app(cabinet: Cabinet, saves: Saves, *, access_token: str = "") -> Any
             raise HTTPException(404, "There is no such file.")
         return FileResponse(path, media_type="application/json", filename=path.name)
 
-    @app.get("/{name}")
-    @app.get("/")
-    def page(name: str = "") -> Response:
-        if name not in PAGE:
-            raise HTTPException(404, "There is no such page.")
-        file, kind = PAGE[name]
-        return Response(file.read_bytes(), media_type=kind, headers={"cache-control": "no-cache"})
-
+    add_page(app, {**PANEL_PAGE, **PAGE})
     return Guard(app, access_token)
 
 
