@@ -112,7 +112,6 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["bench", "nowhere"], "There is no benchmark 'nowhere'"),
         (["export"], "warpzone export needs RUN; see warpzone export -h."),
         (["checkpoints", "widen", "a"], "warpzone checkpoints widen needs --action-type and --out; see"),
-        (["checkpoints", "prune"], "warpzone checkpoints prune needs PATHS; see"),
         (["eval", "stray"], "warpzone eval has no use for 'stray'; see warpzone eval -h."),
         (["bench", "replay", "--size", "8"], "--size takes INT INT, not '8'"),
         (["eval", "--episodes"], "--episodes needs a value: INT."),

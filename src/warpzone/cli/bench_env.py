@@ -19,7 +19,7 @@ from rich.console import Console
 
 from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
-from warpzone.cli.info import processor
+from warpzone.cli.info import made
 from warpzone.cli.settings import DryRun
 from warpzone.engine import Machine
 from warpzone.engine.rom import rom, rom_path
@@ -156,7 +156,7 @@ def vector_side(num_envs: int, threads: int, **options: Any) -> Callable[[], int
 
 def sides(config: BenchEnvConfig) -> dict[str, Callable[[], int]]:
     n, wide = config.num_envs, thread_count(config.threads, config.num_envs)
-    made: dict[str, Callable[[], int]] = {
+    found: dict[str, Callable[[], int]] = {
         BASE: nes_py_side(),
         "Machine.step, nothing drawn": machine_side(draw=False),
         "Machine.step, every frame drawn": machine_side(draw=True),
@@ -164,9 +164,9 @@ def sides(config: BenchEnvConfig) -> dict[str, Callable[[], int]]:
         f"{n} environments, 1 thread, max of two frames": vector_side(n, 1, max_pool=True),
     }
     if wide > 1:
-        made[f"{n} environments, {wide} threads"] = vector_side(n, wide)
-        made[f"{n} environments, {wide} threads, max of two frames"] = vector_side(n, wide, max_pool=True)
-    return made
+        found[f"{n} environments, {wide} threads"] = vector_side(n, wide)
+        found[f"{n} environments, {wide} threads, max of two frames"] = vector_side(n, wide, max_pool=True)
+    return found
 
 
 def memory_of(num_envs: int = 1024) -> float:
@@ -192,7 +192,7 @@ def compare(config: BenchEnvConfig, console: Console) -> dict[str, Any]:
     measured = {name: partial(rate, play, config.seconds) for name, play in sides(config).items()}
     rates = in_turn(measured, config.rounds, console)
     return {
-        "processor": processor(),
+        **made(),
         "cores": thread_count(0, MAX_ENVS),
         "load_average": os.getloadavg()[0],
         "settings": {k: v for k, v in asdict(config).items() if k not in ("out", "as_json", "dry_run")},
@@ -209,7 +209,7 @@ def show(results: dict[str, Any], console: Console) -> None:
         decisions = f"{frames / 4:,.0f}" if "environments" in name else ""
         times = "1" if name == BASE else spread(results["times_nes_py"][name], ",.1f")
         rows.append((name, f"{frames:,.0f}", decisions, times))
-    title = f"{results['processor']}, load average {results['load_average']:.1f}"
+    title = f"{results['hardware']}, load average {results['load_average']:.1f}"
     console.print(table(title, ("what", "frames/s", "decisions/s", "times nes-py (least - most)"), rows))
     if results["kb_per_environment"] is not None:
         console.print(f"memory: {results['kb_per_environment']:,.0f} KB for each of 1,024 environments")

@@ -59,8 +59,8 @@ class Backfill(RunsFolder, DryRun):
 class Prune(RunsFolder, DryRun):
     """Delete all but the newest numbered checkpoints of runs; `latest` and `best` always stay."""
 
-    paths: tyro.conf.Positional[tuple[str, ...]]
-    """Runs by name or folder, or folders of runs."""
+    paths: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Runs by name or folder, or folders of runs; by default all."""
     keep: int = 5
     """Numbered checkpoints to keep per run."""
 

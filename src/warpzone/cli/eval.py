@@ -110,7 +110,11 @@ def open_agent(chosen: TrainedAgent, command: str, device: str) -> tuple[Agent, 
     """The agent and the stages it was trained on; says which one plays."""
     path = resolve_checkpoint(chosen.checkpoint, chosen.runs_dir)
     agent = load_agent(
-        str(path), chosen.runs_dir, named_device(device), chosen.threads or cores(), trust_code=chosen.trust_code
+        str(path),
+        chosen.runs_dir,
+        named_device(device),
+        chosen.threads or cores(),
+        trust_code=chosen.trust_code,
     )
     assert agent.meta is not None
     update, decisions = agent.meta.global_update, agent.meta.global_step
