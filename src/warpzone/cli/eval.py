@@ -35,7 +35,7 @@ class EvalConfig(TrainedAgent):
     """Play fresh episodes from the true start of each stage and count the clears."""
 
     stages: str = ""
-    """Stages: all, a world, names, or game (power-on to the last axe); default: those trained on."""
+    """Stages: all, a world, names, or game (from power-on); by default those trained on."""
     episodes: int = 100
     """Episodes per stage and mode."""
     mode: str = "all"
