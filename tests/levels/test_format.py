@@ -102,7 +102,7 @@ def test_any_bytes_are_a_level_or_refused(data: bytes) -> None:
         (lambda: Object(ObjectKind.PIPE, 20, size=16), "size of a pipe"),
         (lambda: Object(ObjectKind.HOLE, 20, row=3), "row of a hole"),
         (lambda: Object(ObjectKind.HOLE, 512), "column of a hole"),
-        (lambda: Object(ObjectKind.FLAGPOLE, 47), "last column of a page"),
+        (lambda: Level([Object(ObjectKind.FLAGPOLE, 47)]), "last column of a page"),
         (lambda: Object("pipe", True), "no level object|column"),
         (lambda: Enemy(6, 3), "no enemy 6"),
         (lambda: Enemy(EnemyKind.GOOMBA, 3, row=14), "row of a goomba"),

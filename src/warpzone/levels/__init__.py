@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from warpzone.levels.drawing import blocks, draw, text
     from warpzone.levels.files import from_json, load, save, to_json
     from warpzone.levels.format import Enemy, Exit, Header, Object, encode
+    from warpzone.levels.generator import generate
     from warpzone.levels.kinds import AreaType, EnemyKind, ObjectKind
     from warpzone.levels.level import Level, decode
     from warpzone.levels.tables import all_areas
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _FROM = {
     "all_areas": "tables", "Level": "level", "decode": "level",
     "blocks": "drawing", "draw": "drawing", "text": "drawing",
-    "from_json": "files", "load": "files", "save": "files", "to_json": "files",
+    "generate": "generator", "from_json": "files", "load": "files", "save": "files", "to_json": "files",
     "Enemy": "format", "Exit": "format", "Header": "format", "Object": "format", "encode": "format",
     "AreaType": "kinds", "EnemyKind": "kinds", "ObjectKind": "kinds",
 }  # fmt: skip
@@ -35,6 +36,7 @@ __all__ = [
     "draw",
     "encode",
     "from_json",
+    "generate",
     "load",
     "save",
     "text",

@@ -71,10 +71,6 @@ class Object:
         _require(f"The row of a {self.kind}", self.row, 11 if with_row else 0)
         _require(f"The size of a {self.kind}", self.size, layout.largest)
         _require(f"The spare bits of a {self.kind}", self.spare, 0xFF)
-        if layout.family in (Family.SPECIAL, Family.PAGE) and self.column % PAGE_COLUMNS == 15:
-            raise ConfigError(
-                f"A {self.kind} can't stand in the last column of a page ({self.column}): its byte ends a level."
-            )
 
 
 @dataclass(frozen=True)
@@ -169,6 +165,11 @@ def check_area(area: int) -> None:
         raise ConfigError(f"The game has no area {area} ({AreaType(area // 32).name.lower()} {area % 32}).")
 
 
+def can_stand(o: Object) -> bool:
+    """Whether the first byte of an object is not the one that ends a level."""
+    return ROWS.get(LAYOUTS[o.kind].family) != 13 or o.column % PAGE_COLUMNS != 15
+
+
 # ---- bytes ----
 
 
@@ -190,6 +191,10 @@ def encode_area(level: LevelData) -> bytes:
         if o.column < last:
             raise ConfigError(f"Objects stand in the order of their columns: {o.column} comes after {last}.")
         last = o.column
+        if not can_stand(o):
+            raise ConfigError(
+                f"A {o.kind} can't stand in the last column of a page ({o.column}): its byte ends a level."
+            )
         here = o.column // PAGE_COLUMNS
         if o.kind is ObjectKind.PAGE:
             out += _pair(o.column, 13, here | o.spare)

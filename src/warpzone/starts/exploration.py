@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.actions import action_names
 from warpzone.envs.telemetry import ENDS, counts_as_ground
 from warpzone.envs.vector import MarioVectorEnv
+from warpzone.levels.format import LevelData
 from warpzone.starts.trails import ACTIONS, Trail, sequence_of
 
 CONSOLES = 32
@@ -30,6 +32,21 @@ SOONER = 8
 TILE = 16
 _PAGE_X, _PIXEL_X, _SPEED_X, _VIEWPORT_Y, _PIXEL_Y = 0x006D, 0x0086, 0x0057, 0x00B5, 0x03B8
 _PARTS_RIGHT, _PARTS_PASSED, _AREA_TYPE, _AREA_NUMBER = 0x06D9, 0x06DA, 0x074E, 0x074F
+_ANY = np.arange(len(action_names(ACTIONS)))
+_SHARES = {
+    "RIGHT": 1,
+    "RIGHT+A": 2,
+    "RIGHT+B": 2,
+    "RIGHT+A+B": 4,
+    "NOOP": 1,
+    "A": 1,
+    "LEFT": 1,
+    "LEFT+A": 1,
+    "DOWN": 1,
+}
+_FORWARD = np.array([i for i, name in enumerate(action_names(ACTIONS)) for _ in range(_SHARES.get(name, 0))])
+_HALF_AS_LIKELY = 64
+"""Pixels behind the furthest cell."""
 Ints = NDArray[np.int64]
 
 
@@ -42,6 +59,8 @@ class _Cell:
     parent: _Cell | None
     actions: tuple[int, ...]
     decisions: int
+    reached: int
+    """Ground covered on the way there, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +87,20 @@ def cells_of(ram: NDArray[np.uint8]) -> Ints:
 class Explorer:
     """Random play on one stage until it is cleared once."""
 
-    def __init__(self, stage: str, *, frame_skip: int = 4, seed: int = 0, rom: str | None = None) -> None:
+    def __init__(
+        self,
+        stage: str | LevelData,
+        *,
+        frame_skip: int = 4,
+        seed: int = 0,
+        rom: str | None = None,
+        forward: bool = False,
+    ) -> None:
+        """`forward`: prefer buttons that go to the right and the cells furthest there, for stages without mazes."""
+        what: Any = {"stage": stage} if isinstance(stage, str) else {"levels": [stage]}
+        self._forward = forward
         self._envs = MarioVectorEnv(
-            CONSOLES, stage, frame_skip=frame_skip, frame_stack=1, size=(8, 8), action_type=ACTIONS, threads=1,
+            CONSOLES, **what, frame_skip=frame_skip, frame_stack=1, size=(8, 8), action_type=ACTIONS, threads=1,
             autoreset_mode="disabled", rom=find_rom(rom), seed=seed,
         )  # fmt: skip
         self._random = np.random.default_rng(seed)
@@ -80,6 +110,7 @@ class Explorer:
         self._began = time.monotonic()
         self.tried = self.furthest = 0
         self._envs.reset(seed=seed)
+        self._progress: NDArray[np.int32] = np.zeros(CONSOLES, np.int32)
         ram = self._envs.ram
         root = self._enter(0, int(cells_of(ram)[0]), None, (), 0)
         self._from = [root] * CONSOLES
@@ -93,9 +124,11 @@ class Explorer:
         self._begin_elsewhere()
         random = self._random
         lets_go = (random.random(CONSOLES) < LET_GO) | [not since for since in self._since]
-        drawn = random.integers(0, len(action_names(ACTIONS)), CONSOLES)
+        drawn = random.choice(_FORWARD if self._forward else _ANY, CONSOLES)
         self._action = np.where(lets_go, drawn, self._action)
-        _, _, terminated, _, info = self._envs.step(self._action)
+        _, _, terminated, truncated, info = self._envs.step(self._action)
+        terminated |= truncated
+        self._progress = info["progress"]
         self.tried += CONSOLES
         self._idle += 1
         for since, action in zip(self._since, self._action.tolist(), strict=True):
@@ -122,6 +155,9 @@ class Explorer:
         if not rows:
             return
         weights = 1.0 / (1.0 + self._chosen[: len(self._by_number)])
+        if self._forward:
+            reached = np.array([cell.reached for cell in self._by_number])
+            weights *= np.exp2((reached - reached.max()) / _HALF_AS_LIKELY) + 0.01
         chosen = self._random.choice(len(weights), len(rows), p=weights / weights.sum())
         np.add.at(self._chosen, chosen, 1)
         for row, number in zip(rows, chosen.tolist(), strict=True):
@@ -152,7 +188,7 @@ class Explorer:
     ) -> _Cell:
         known = self._cells.get(key)
         number = known.number if known else len(self._by_number)
-        cell = _Cell(number, self._envs.snapshot(i), parent, actions, decisions)
+        cell = _Cell(number, self._envs.snapshot(i), parent, actions, decisions, int(self._progress[i]))
         if known:
             self._by_number[number] = cell
         else:
