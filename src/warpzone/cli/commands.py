@@ -17,6 +17,7 @@ COMMANDS = {
     "watch": "follow runs live in the browser",
     "control": "pause, stop or change a run while it trains",
     "play": "play yourself in the browser, and save it as a replay or a start",
+    "levels": "show, generate, check, play, export and import levels",
     "report": "show one or several runs as a page",
     "bench": "measure speed: env, train, overlap, replay, backends",
     "sweep": "search for better settings with Optuna",

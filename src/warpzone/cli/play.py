@@ -13,6 +13,8 @@ from warpzone.engine.rom import identify, rom
 from warpzone.envs.replays import check_rom, load_replay
 from warpzone.envs.stages import parse_stage
 from warpzone.errors import ConfigError
+from warpzone.levels.files import load as load_level
+from warpzone.levels.format import LevelData
 from warpzone.run.stopping import EXIT_OK
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ class PlayConfig(Rom, Page):
 
     stage: str = "1-1"
     """Stage to start with: 1-1 to 8-4, or game for the whole game."""
+    level: Path | None = None
+    """Level file to play instead of a stage."""
     start: Path | None = None
     """Saved replay or start to continue from."""
     out: Path = Path("plays")
@@ -49,6 +53,13 @@ SETTINGS = {"": PlayConfig}
 def run(argv: list[str]) -> int:
     """Parse and serve until interrupted; the exit code."""
     config = parse(PlayConfig(), argv, "warpzone play")
+    if config.level and config.start:
+        raise ConfigError("Give --level or --start, not both.")
+    return serve(config, load_level(config.level) if config.level else None)
+
+
+def serve(config: PlayConfig, level: LevelData | None) -> int:
+    """Serve the page until interrupted; the exit code."""
     access = config.token
     check_access(config.host, access)
     image = rom(config.rom or None)
@@ -58,11 +69,12 @@ def run(argv: list[str]) -> int:
     if replay is not None:
         check_rom(replay, image)
     if config.dry_run:
-        print(f"would play {config.start or config.stage} at http://{config.host}:{config.port}/")
+        what = config.start or (f"level {level.name}".strip() if level else config.stage)
+        print(f"would play {what} at http://{config.host}:{config.port}/")
         return EXIT_OK
     from warpzone.watch.play.cabinet import Cabinet
 
-    cabinet = Cabinet(image, config.stage, replay.region if replay else config.region)
+    cabinet = Cabinet(image, config.stage, replay.region if replay else config.region, level)
     if replay is not None:
         cabinet.open(replay)
     listening = listen(config.host, config.port)

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS, Pool
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.custom_levels import LevelStages
 from warpzone.envs.stages import parse_stage
 from warpzone.errors import ConfigError
+from warpzone.levels.format import LevelData
 
 _ALL_BUTTONS = list(range(256))
 _AUTORESET_DISABLED = 2
 
 
 class ButtonEnv:
-    """An episode of a stage, frame by frame, with any combination of the eight buttons.
+    """An episode of a stage or a level, frame by frame, with any combination of the eight buttons.
 
     It begins, ends and skips scenes exactly as an episode of `MarioVectorEnv` does, so its snapshots are starts for
     environments with the same view. The first episode has begun when it is made.
@@ -26,7 +28,7 @@ class ButtonEnv:
 
     def __init__(
         self,
-        stage: str,
+        stage: str | LevelData,
         rom: bytes,
         *,
         region: str = "ntsc",
@@ -44,8 +46,13 @@ class ButtonEnv:
         settings.update({
             "actions": _ALL_BUTTONS, "autoreset": _AUTORESET_DISABLED, "pal": region == "pal",
             "lost_levels": lost_levels, "pin": False,
-            "stages": [parse_stage(stage, lost_levels=lost_levels)],
         })  # fmt: skip
+        if isinstance(stage, str):
+            settings["stages"] = [parse_stage(stage, lost_levels=lost_levels)]
+        else:
+            level = LevelStages(rom, [], [stage], lost_levels)
+            rom = level.image
+            settings.update(level.settings())
         self._pool = Pool(rom, **settings)
         pictures = np.empty((2, 1, *view.shape), np.uint8)
         self._telemetry = np.empty((len(FIELDS), 1), np.int32)

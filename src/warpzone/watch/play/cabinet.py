@@ -15,6 +15,7 @@ from warpzone.envs.replays import MOST_FRAMES, Replay, play_back, recorded
 from warpzone.envs.stages import ALL_STAGES, GAME, parse_stages
 from warpzone.envs.telemetry import ENDS
 from warpzone.errors import ConfigError, Error
+from warpzone.levels.format import LevelData
 from warpzone.watch.panel.player import Shown, encode
 
 FRAMES_PER_S = {"ntsc": 60.0988, "pal": 50.0070}
@@ -26,6 +27,8 @@ MOST_UNDRAWN = 3
 IDLE_S = 0.5
 """How often a paused emulator sends its frame."""
 PICTURES_WAITING, TEXTS_WAITING = 4, 64
+LEVEL = "level"
+"""Stands for the level that was given, among the names of stages."""
 STATUS = ("small", "tall", "fireball")
 
 
@@ -48,12 +51,15 @@ class Cabinet:
     every seat empty the game is paused.
     """
 
-    def __init__(self, rom: bytes, stage: str = "1-1", region: str = "ntsc") -> None:
+    def __init__(
+        self, rom: bytes, stage: str = "1-1", region: str = "ntsc", level: LevelData | None = None
+    ) -> None:
         dump = identify(rom)
         self.rom, self.region = rom, region
         self.lost_levels = bool(dump and dump.lost_levels)
-        self.stage = stage
-        self._env = self._console(stage)
+        self._level = level
+        self.stage = stage if level is None else LEVEL
+        self._env = self._console(self.stage)
         self._played = bytearray()
         self._lock = threading.Lock()
         """Guards the emulator and its recording."""
@@ -69,7 +75,8 @@ class Cabinet:
     @property
     def stages(self) -> list[str]:
         """All that can be chosen."""
-        return [*parse_stages("all", lost_levels=self.lost_levels), GAME]
+        stages = [*parse_stages("all", lost_levels=self.lost_levels), GAME]
+        return stages if self._level is None else [LEVEL, *stages]
 
     # ---- seats ----
 
@@ -140,6 +147,8 @@ class Cabinet:
 
     def recording(self, *, as_start: bool = False) -> Replay:
         """What was played since the start of the stage."""
+        if self.stage == LEVEL:
+            raise ConfigError("Replays and starts are of stages: what is played on a level can't be saved.")
         with self._lock:
             if as_start and self._env.over:
                 raise ConfigError(
@@ -156,7 +165,8 @@ class Cabinet:
             self._thread.join(5)
 
     def _console(self, stage: str) -> ButtonEnv:
-        return ButtonEnv(stage, self.rom, region=self.region, lost_levels=self.lost_levels)
+        what = self._level if stage == LEVEL and self._level is not None else stage
+        return ButtonEnv(what, self.rom, region=self.region, lost_levels=self.lost_levels)
 
     def _insert(self, env: ButtonEnv, stage: str, played: bytes, *, paused: bool) -> None:
         with self._lock:
