@@ -19,6 +19,7 @@ from tests.run.small_runs import Quiet, differences, lasting_state, measured, sm
 from warpzone.cluster.build import host_environments
 from warpzone.cluster.connection import Cluster, connect, import_ray
 from warpzone.errors import ConfigError
+from warpzone.run.build import Placement
 from warpzone.run.config import TrainConfig
 from warpzone.run.loop import Outcome
 from warpzone.run.loop import train as train_here
@@ -28,7 +29,7 @@ OF_HOSTS = ("hosts", "host_restarts", "episodes_lost", "bytes_per_decision")
 
 
 def train(cluster: Cluster, config: TrainConfig, display: Quiet | None = None) -> Outcome:
-    return train_here(config, display or Quiet(), partial(host_environments, cluster))
+    return train_here(config, display or Quiet(), Placement(partial(host_environments, cluster)))
 
 
 def test_a_run_on_hosts_learns_the_same_bits_and_resumes(local: Cluster, tmp_path: Path) -> None:

@@ -1,13 +1,10 @@
-"""Training wherever the settings say: in this process, or with environments on a cluster."""
+"""Training wherever the settings say: in this process, with environments on a cluster, with several learners."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from warpzone.cluster.build import host_environments
-from warpzone.cluster.connection import check_nodes, connected
+from warpzone.cluster.ranks import learners, placed, train_together
+from warpzone.learn.ranks import ALONE
 from warpzone.run import loop
-from warpzone.run.build import cores
 from warpzone.run.config import TrainConfig
 from warpzone.run.log import Display
 from warpzone.run.loop import Outcome
@@ -15,10 +12,8 @@ from warpzone.run.loop import Outcome
 
 def train(config: TrainConfig, display: Display) -> Outcome:
     """Train until a limit, the target or a signal; leave the run so that it can be resumed."""
-    if not config.scale.on_cluster:
-        return loop.train(config, display)
-    hosts = config.scale.env_hosts
-    local_cpus = max(cores(), hosts * (config.stage.env_threads or 1))
-    with connected(config.scale.cluster, local_cpus) as cluster:
-        check_nodes(cluster, config.stage.rom)
-        return loop.train(config, display, partial(host_environments, cluster))
+    size = learners(config)
+    if size > 1:
+        return train_together(config, display, size)
+    with placed(config, ALONE) as placement:
+        return loop.train(config, display, placement)

@@ -15,6 +15,7 @@ from warpzone.learn.losses import action_logp, explained_variance, normalise_adv
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.normalise import PopArt, RewardScale
 from warpzone.learn.random_state import restore_stream
+from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, ScheduleName, scheduled
@@ -43,6 +44,7 @@ class Learner:
         decisions_per_update: int = 1,
         device: torch.device | str = "cpu",
         seed: int = 0,
+        ranks: Ranks = ALONE,
     ) -> None:
         """`decisions_per_update` places a resumed run on its schedules before its first update."""
         self.device = torch.device(device)
@@ -61,10 +63,12 @@ class Learner:
             if config.compile:
                 policy.encoder.compile()
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.step = GradientStep(policy, config)
+        self.ranks = ranks
+        self.step = GradientStep(policy, config, ranks)
         self.graphed: dict[int, GraphedStep] = {}
-        self.reward_scale = RewardScale(config.gamma, self.device) if config.normalise_rewards else None
-        self.popart = PopArt(policy.value) if config.normalise_values else None
+        rewards, values = config.normalise_rewards, config.normalise_values
+        self.reward_scale = RewardScale(config.gamma, self.device, ranks=ranks) if rewards else None
+        self.popart = PopArt(policy.value, ranks=ranks) if values else None
         self.adaptation = Adaptation(adaptive or AdaptiveConfig())
         self.teachers = teachers
         self.replay_config = replay or ReplayConfig()
@@ -121,7 +125,7 @@ class Learner:
     def update(self, rollout: Rollout) -> dict[str, float]:
         """Learn from a rollout; the numbers returned are means over the update's gradient steps."""
         started = time.perf_counter()
-        self.per_update = rollout.num_decisions
+        self.per_update = rollout.num_decisions * self.ranks.size
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
         self.step.set_rates(learning_rate, entropy_coef, self.teacher_coef)
         policy_lag = self.version - rollout.version.double().mean().item()
@@ -135,7 +139,7 @@ class Learner:
             replayed = self._learn_from_replay(samples)
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
-        self.decisions += rollout.num_decisions
+        self.decisions += self.per_update
         self._snapshot = take_snapshot(self.policy, self.version)
         numbers = {
             **dict(zip(STATISTICS, (sums / steps).tolist(), strict=True)),
@@ -170,13 +174,12 @@ class Learner:
         returns, advantages = self._targets(trajectory, logp - rollout.logp)
         if self.popart is not None:
             self.popart.update(returns, rollout.stage)
-        self.advantage_std = advantages.std().clamp(min=1e-8)
+        self.advantage_std = (self.ranks.sum(advantages.var()) / self.ranks.size).sqrt().clamp(min=1e-8)
         if self.recipe.normalise_advantages != "none":
             by_stage = self.recipe.normalise_advantages == "stage"
-            num_stages = int(rollout.stage.max()) + 1 if by_stage else 1
-            advantages = normalise_advantages(
-                advantages, stage=rollout.stage if by_stage else None, num_stages=num_stages
-            )
+            num_stages = self.ranks.largest(int(rollout.stage.max()) + 1) if by_stage else 1
+            stage = rollout.stage if by_stage else None
+            advantages = normalise_advantages(advantages, stage, num_stages, self.ranks)
         return Samples(rollout, logp, advantages, returns, values)
 
     def _targets(self, trajectory: Trajectory, log_ratio: Tensor) -> Targets:
@@ -251,7 +254,8 @@ class Learner:
 
     def _uses_graph(self) -> bool:
         config = self.config
-        fits = config.grad_accum == 1 and not self.step.scaler.is_enabled()
+        # What the ranks say to each other is no part of a graph.
+        fits = config.grad_accum == 1 and not self.step.scaler.is_enabled() and self.ranks.size == 1
         return config.cuda_graphs and self.device.type == "cuda" and fits
 
     def _graphed_minibatch(self, samples: Samples, index: Tensor) -> None:

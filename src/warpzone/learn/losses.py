@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from warpzone.learn.ranks import ALONE, Ranks
+
 
 def action_logp(logits: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability of each action and the entropy of each distribution."""
@@ -66,14 +68,16 @@ def explained_variance(values: Tensor, returns: Tensor) -> Tensor:
     return 1 - (returns - values).var() / returns.var().clamp(min=1e-8)
 
 
-def normalise_advantages(advantages: Tensor, stage: Tensor | None = None, num_stages: int = 1) -> Tensor:
+def normalise_advantages(
+    advantages: Tensor, stage: Tensor | None = None, num_stages: int = 1, ranks: Ranks = ALONE
+) -> Tensor:
     """Advantages with mean 0 and standard deviation 1, over everything or (with `stage`) within each stage."""
     group = torch.zeros_like(advantages, dtype=torch.int64) if stage is None else stage
     flat_group = group.flatten()
 
     def total(x: Tensor) -> Tensor:
         sums = torch.zeros(num_stages, dtype=advantages.dtype, device=advantages.device)
-        return sums.index_add_(0, flat_group, x.flatten())
+        return ranks.sum(sums.index_add_(0, flat_group, x.flatten()))
 
     count = total(torch.ones_like(advantages)).clamp_(min=1.0)
     mean = total(advantages) / count

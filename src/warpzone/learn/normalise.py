@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.model.policy import ValueHead
 
 
@@ -16,8 +17,11 @@ class RewardScale:
     Rollouts must come in order, as each environment's return runs on from one to the next.
     """
 
-    def __init__(self, gamma: float, device: torch.device | str = "cpu", clip: float = 10.0) -> None:
+    def __init__(
+        self, gamma: float, device: torch.device | str = "cpu", clip: float = 10.0, ranks: Ranks = ALONE
+    ) -> None:
         self.gamma = gamma
+        self.ranks = ranks
         self.clip = clip
         self.carried: Tensor | None = None
         # Count, mean and sum of squared deviations, in float64: they run over billions of steps.
@@ -50,11 +54,12 @@ class RewardScale:
         """Merge a batch into the running moments (Chan et al., 1979)."""
         batch = sums.double()
         count, mean, squares = self.moments
-        n = float(batch.numel())
-        batch_mean = batch.mean()
+        n = float(batch.numel() * self.ranks.size)
+        batch_mean = self.ranks.sum(batch.mean()) / self.ranks.size
         delta = batch_mean - mean
         total = count + n
-        merged = squares + (batch - batch_mean).square().sum() + delta.square() * count * n / total
+        deviations = self.ranks.sum((batch - batch_mean).square().sum())
+        merged = squares + deviations + delta.square() * count * n / total
         self.moments = torch.stack([total, mean + delta * n / total, merged])
 
     def state_dict(self) -> dict[str, Any]:
@@ -73,8 +78,11 @@ class PopArt:
     linear layer is rescaled, so that the values it gives stay exactly what they were.
     """
 
-    def __init__(self, head: ValueHead, rate: float = 0.05, smallest_std: float = 1e-2) -> None:
+    def __init__(
+        self, head: ValueHead, rate: float = 0.05, smallest_std: float = 1e-2, ranks: Ranks = ALONE
+    ) -> None:
         self.head = head
+        self.ranks = ranks
         self.rate = rate
         self.smallest_std = smallest_std
         self.square = head.std.square() + head.mean.square()
@@ -87,10 +95,10 @@ class PopArt:
         if len(head.mean) == 1:
             stage = torch.zeros_like(stage)
         zeros = torch.zeros_like(head.mean)
-        count = zeros.index_add(0, stage, torch.ones_like(returns))
+        powers = (torch.ones_like(returns), returns, returns.square())
+        count, sums, squares = self.ranks.sum(torch.stack([zeros.index_add(0, stage, x) for x in powers]))
         present = count > 0
-        batch_mean = zeros.index_add(0, stage, returns) / count.clamp(min=1)
-        batch_square = zeros.index_add(0, stage, returns.square()) / count.clamp(min=1)
+        batch_mean, batch_square = sums / count.clamp(min=1), squares / count.clamp(min=1)
         # The first batch of a stage sets its statistics outright: 0 and 1 were only placeholders.
         rate = torch.where(self.seen, self.rate, 1.0) * present
         self.seen = self.seen | present

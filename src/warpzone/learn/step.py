@@ -19,6 +19,7 @@ from warpzone.learn.losses import (
     value_loss,
 )
 from warpzone.learn.minibatch import Batch
+from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.learn.replay import ReplayConfig
 from warpzone.model.policy import Policy
 
@@ -32,8 +33,9 @@ KL = STATISTICS.index("approx_kl")
 class GradientStep:
     """Owns the optimizer and sums each step's statistics on the device, to be read once an epoch."""
 
-    def __init__(self, policy: Policy, config: LearnConfig) -> None:
+    def __init__(self, policy: Policy, config: LearnConfig, ranks: Ranks = ALONE) -> None:
         self.policy = policy
+        self.ranks = ranks
         self.config = config
         self.clipped = config.recipe().objective == "clipped"
         self.parameters = [p for p in policy.parameters() if p.requires_grad]
@@ -69,7 +71,7 @@ class GradientStep:
 
     def take_statistics(self) -> Tensor:
         """Sums since the last call; divide by the steps taken for means."""
-        sums = self.statistics.clone()
+        sums = self.ranks.sum(self.statistics.clone()) / self.ranks.size
         self.statistics.zero_()
         return sums
 
@@ -109,7 +111,9 @@ class GradientStep:
         return loss.detach(), errors
 
     def apply_gradients(self) -> Tensor:
-        """Clip, step, and give the gradient's length before clipping."""
+        """Average over the ranks, clip, step, and give the gradient's length before clipping."""
+        # Before unscaling, so that an overflow on one rank is seen on all.
+        self.ranks.average_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         limit = self.config.max_grad_norm or float("inf")
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, limit)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,16 +115,21 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _spawn(argv: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
+def die_with_parent(with_signal: signal.Signals) -> Callable[[], None]:
+    """For `preexec_fn`: the child gets this signal when the process that starts it dies."""
     parent = os.getpid()
 
-    def die_with_parent() -> None:
+    def arrange() -> None:
         if _libc is not None:
-            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            _libc.prctl(_PR_SET_PDEATHSIG, with_signal)
         if os.getppid() != parent:  # it died before the call
             os._exit(1)
 
+    return arrange
+
+
+def _spawn(argv: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-        start_new_session=True, preexec_fn=die_with_parent,
+        start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM),
     )  # fmt: skip

@@ -23,6 +23,7 @@ from warpzone.envs.rewards import RewardConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
+from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.run.config import TrainConfig
 
 MakeEnvironments = Callable[[TrainConfig, torch.device, Callable[[str], None]], Sequence[Environments]]
@@ -125,13 +126,23 @@ def emulation_threads(config: TrainConfig) -> int:
     if config.stage.env_threads:
         return config.stage.env_threads
     beside = config.collect.overlap_collect or config.collect.double_buffer
-    return cores() - 1 if beside and cores() > 2 else cores()
+    share = max(1, cores() // config.scale.gpus)
+    return share - 1 if beside and share > 2 else share
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the parts of a run are: by default all of them in this process."""
+
+    make_envs: MakeEnvironments = build_envs
+    ranks: Ranks = ALONE
+    """The learners that learn together, of which this process is one."""
 
 
 def learning_threads(config: TrainConfig, device: torch.device) -> int:
     """Emulation and learning take turns on a CPU, so each may have all cores. Beside a GPU torch has little to do on
     them, and threads that wait for it take the cores from the consoles."""
-    return config.run.torch_threads or (cores() if device.type == "cpu" else 1)
+    return config.run.torch_threads or (max(1, cores() // config.scale.gpus) if device.type == "cpu" else 1)
 
 
 def build_components(
@@ -139,28 +150,33 @@ def build_components(
     device: torch.device,
     say: Callable[[str], None],
     teachers: Teachers | None = None,
-    make_envs: MakeEnvironments = build_envs,
+    placement: Placement | None = None,
 ) -> Components:
     """Environments, learner and collector. Nothing runs yet: call `collector.start`."""
+    placement = placement or Placement()
+    ranks, total_updates = placement.ranks, config.planned_updates()
+    config = config.of_rank(ranks.rank, ranks.size)
     seed = config.run.seed
     seed_everything(seed, config.run.deterministic)
     threads = learning_threads(config, device)
     torch.set_num_threads(threads)
-    envs = make_envs(config, device, say)
-    # Replay and teachers need gradients of other losses than the native kernels know.
-    kind = "torch" if config.replay.per or teachers else config.run.learner
+    envs = placement.make_envs(config, device, say)
+    # The native kernels know no other losses than their own, and no other learners.
+    kind = "torch" if config.replay.per or teachers or ranks.size > 1 else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)
     shared: Any = {
         "adaptive": config.adaptive,
-        "total_updates": config.planned_updates(),
-        "decisions_per_update": config.collect.num_envs * config.collect.rollout_steps,
+        "total_updates": total_updates,
+        "decisions_per_update": config.collect.num_envs * config.collect.rollout_steps * ranks.size,
         "device": device,
         "seed": seed,
     }
     if isinstance(policy, NativePolicy):
         learner: Learner = NativeLearner(policy, config.learn, **shared)
     else:
-        learner = Learner(policy, config.learn, replay=config.replay, teachers=teachers, **shared)
+        learner = Learner(
+            policy, config.learn, replay=config.replay, teachers=teachers, ranks=ranks, **shared
+        )
     collector = make_collector(
         config.collect, envs, policy, learner.policy_snapshot, stack=config.view.frame_stack, device=device, seed=seed
     )  # fmt: skip

@@ -203,6 +203,7 @@ class TrainConfig:
             )
         if self.scale.on_cluster and self.backend.backend != "native":
             raise ConfigError("--cluster runs the native engine: leave --backend out.")
+        self._check_ranks()
         if self.trail.trails not in ("", AUTO) and self.backend.backend != "native":
             raise ConfigError("--trails needs snapshots, which only the native backend has.")
         forward = self.script.forward_action_id
@@ -230,7 +231,11 @@ class TrainConfig:
 
     def resolved(self) -> TrainConfig:
         """The same settings with the environments of all hosts counted, and the annealing in decisions."""
-        return self._with_hosts()._in_decisions()
+        config = self._with_hosts()._in_decisions()
+        if config.scale.gpus > 1 and config.trail.trails == AUTO:
+            # Where episodes start is decided by one learner's own play.
+            return dataclasses.replace(config, trail=dataclasses.replace(config.trail, trails=""))
+        return config
 
     def _with_hosts(self) -> TrainConfig:
         scale, collect = self.scale, self.collect
@@ -244,6 +249,47 @@ class TrainConfig:
         # Hosts emulate one half of their environments while the other half's frames are on the way.
         collect = dataclasses.replace(collect, num_envs=each * scale.env_hosts, double_buffer=each % 2 == 0)
         return dataclasses.replace(self, collect=collect)
+
+    def _check_ranks(self) -> None:
+        gpus, scale = self.scale.gpus, self.scale
+        if gpus == 1:
+            return
+        if scale.cluster == "local":
+            raise ConfigError(
+                "--cluster local is for one learner: run `ray start --head` and use --cluster auto."
+            )
+        if self.run.learner == "native":
+            raise ConfigError("The native learner learns alone: use --learner torch with --gpus.")
+        if self.trail.trails not in ("", AUTO):
+            raise ConfigError("--trails is for one learner: leave it or --gpus out.")
+        if self.run.teachers:
+            raise ConfigError("--teachers is for one learner: leave it or --gpus out.")
+        counts = {"--num-envs": self.collect.num_envs, "--minibatch-size": self.learn.minibatch_size}
+        counts |= {"--env-hosts": scale.env_hosts} if scale.on_cluster else {}
+        for name, count in counts.items():
+            if count % gpus:
+                raise ConfigError(
+                    f"{name} {count} does not divide among {gpus} learners: use {-(-count // gpus) * gpus}."
+                )
+        mine = self.of_rank(0, gpus)
+        recurrent = self.model.recurrent_type != "none"
+        mine.learn.decisions_per_minibatch(mine.collect.num_envs, mine.collect.rollout_steps, recurrent)
+
+    def of_rank(self, rank: int, size: int) -> TrainConfig:
+        """The part of one of several learners: its share of environments, hosts and minibatches, its own seed."""
+        if size == 1:
+            return self
+        seed = self.run.seed if rank == 0 else self.run.seed + 1_000_003 * rank
+        # Each learner anneals by its own decisions.
+        anneal_steps = -(-self.reward.reward_scale_anneal_steps // size)
+        return dataclasses.replace(
+            self,
+            run=dataclasses.replace(self.run, seed=seed),
+            collect=dataclasses.replace(self.collect, num_envs=self.collect.num_envs // size),
+            learn=dataclasses.replace(self.learn, minibatch_size=self.learn.minibatch_size // size),
+            reward=dataclasses.replace(self.reward, reward_scale_anneal_steps=anneal_steps),
+            scale=dataclasses.replace(self.scale, env_hosts=max(1, self.scale.env_hosts // size), gpus=size),
+        )
 
     def _in_decisions(self) -> TrainConfig:
         per_update = self.collect.num_envs * self.collect.rollout_steps

@@ -11,9 +11,10 @@ from typing import Any
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import StageResult
-from warpzone.run.build import MakeEnvironments, build_envs
+from warpzone.run.build import Placement
 from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control
+from warpzone.run.following import dismiss, lead
 from warpzone.run.hooks import (
     EPISODES_FOR_RATE,
     ConfirmTarget,
@@ -59,10 +60,10 @@ class Outcome:
         }
 
 
-def train(config: TrainConfig, display: Display, make_envs: MakeEnvironments = build_envs) -> Outcome:
+def train(config: TrainConfig, display: Display, placement: Placement | None = None) -> Outcome:
     """Train until a limit, the target or a signal; leave the run so that it can be resumed."""
     plan = make_plan(config, display)
-    with StopFlag(plan.display.say) as stop, open_session(plan, stop, make_envs) as (session, control):
+    with StopFlag(plan.display.say) as stop, open_session(plan, stop, placement) as (session, control):
         log = LogMetrics(session)
         # Logging comes before saving, so that a checkpoint holds what the next record starts from; saving before what
         # takes long and can fail.
@@ -103,14 +104,18 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
         if session.stop:
             continue
 
+        lead(learner, session.components.envs, session.curriculum.weights())
         run.heartbeat.beat("collect", update=progress.update)
         with run.slow_steps.step():
             rollout = collector.collect()
         run.heartbeat.beat("learn")
         numbers = learner.update(rollout)
 
+        for record in learner.ranks.collect([]):
+            session.count_episode(record)
+
         progress.update += 1
-        progress.global_step += rollout.num_decisions
+        progress.global_step += rollout.num_decisions * learner.ranks.size
         session.learned_updates += 1
         if not math.isfinite(numbers["loss_total"]):
             session.diverge("loss")
@@ -126,4 +131,5 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
             if not session.ended and hook.due():
                 run.heartbeat.beat(hook.phase)
                 hook.run()
+    dismiss(learner)
     return reason

@@ -9,7 +9,7 @@ from warpzone.errors import ConfigError
 
 @dataclass(frozen=True)
 class ScaleConfig:
-    """More than one machine: environments on the hosts of a Ray cluster."""
+    """More than one machine or GPU: environments on the hosts of a Ray cluster, data-parallel learners."""
 
     cluster: str = ""
     """Ray cluster for the environments: local, auto, HEAD:PORT or none."""
@@ -19,10 +19,14 @@ class ScaleConfig:
     """Environments of each host (0 = --num-envs divided among the hosts)."""
     host_timeout: float = 30.0
     """Seconds a host may be silent before it is replaced."""
+    gpus: int = 1
+    """Learners that share the batch, one per GPU; with --device cpu, processes."""
 
     def __post_init__(self) -> None:
         if self.env_hosts < 1 or self.envs_per_host < 0:
             raise ConfigError("--env-hosts must be at least 1, and --envs-per-host can't be negative.")
+        if self.gpus < 1:
+            raise ConfigError("--gpus must be at least 1.")
         if self.host_timeout <= 0:
             raise ConfigError("--host-timeout must be more than 0 seconds.")
         if not self.cluster and (self.env_hosts > 1 or self.envs_per_host):

@@ -19,11 +19,12 @@ from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.collect import Listeners
 from warpzone.errors import CheckpointError
 from warpzone.learn.distillation import Teachers
-from warpzone.run.build import Components, MakeEnvironments, build_components, build_envs, rom_digest
+from warpzone.run.build import Components, Placement, build_components, rom_digest
 from warpzone.run.config import TrainConfig, resolve_device
 from warpzone.run.control import Control, Steered
 from warpzone.run.custom_parts import check_unchanged, with_named_code
 from warpzone.run.folder import RunFolder, run_folder
+from warpzone.run.following import lead_off
 from warpzone.run.lock import refuse_if_trained
 from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
@@ -86,8 +87,8 @@ class Session:
     """Updates made in this session."""
 
     def __post_init__(self) -> None:
-        config, components = self.config, self.components
-        self.meter = EnvironmentMeter(config.collect.num_envs)
+        components = self.components
+        self.meter = EnvironmentMeter(sum(envs.num_envs for envs in components.envs))
         name = str(self.plan.source.path) if self.plan.source else ""
         self.state = RunState(
             learned={
@@ -140,12 +141,16 @@ class Session:
     # ---- what the collector reports, on the thread that collects ----
 
     def on_episode(self, record: dict[str, Any]) -> None:
-        """Count a finished episode."""
-        progress, curriculum = self.progress, self.curriculum
+        """Count a finished episode, and let the next ones follow the curriculum."""
+        self.count_episode(record)
+        if self.curriculum.adapts and record["start"] != "snapshot":
+            self.components.set_stage_weights(self.curriculum.weights())
+
+    def count_episode(self, record: dict[str, Any]) -> None:
+        """Count a finished episode, of this learner or another; on any thread."""
+        progress = self.progress
         if record["start"] != "snapshot":
-            curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
-            if curriculum.adapts:
-                self.components.set_stage_weights(curriculum.weights())
+            self.curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
         self.run.episodes.add(
             {**record, "stage": self.stages[record["stage"]]},
             update=progress.update, global_step=progress.global_step, elapsed_s=progress.elapsed_s,
@@ -174,6 +179,7 @@ class Session:
                 components.set_stage_weights(self.curriculum.weights())
         elif plan.first_weights is not None:
             begin_with(plan.first_weights, self.config.run.begin_with, components.learner, self.say)
+        lead_off(components.learner)
         components.collector.start(Listeners(self.on_episode, self.on_step))
         if saved is not None:
             self.state.restore_play(saved, self.say)
@@ -257,7 +263,7 @@ class Session:
 
 @contextmanager
 def open_session(
-    plan: Plan, stop: StopFlag, make_envs: MakeEnvironments = build_envs
+    plan: Plan, stop: StopFlag, placement: Placement | None = None
 ) -> Iterator[tuple[Session, Control]]:
     """Build the run's components, open its folder, resume, and close everything in the end."""
     config, say = plan.config, plan.display.say
@@ -274,7 +280,7 @@ def open_session(
         ways = load_ways(config.trail.trails, stages, config.view, plan.rom_sha256, rom)
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
     with (
-        closing(build_components(config, plan.device, say, plan.teachers, make_envs)) as components,
+        closing(build_components(config, plan.device, say, plan.teachers, placement)) as components,
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):
