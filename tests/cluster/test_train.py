@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.run.small_runs import Quiet, differences, lasting_state, measured, small_config, small_run
+from warpzone.checkpoints.finding import find_resume
 from warpzone.cluster.build import host_environments
 from warpzone.cluster.connection import Cluster, connect, import_ray
 from warpzone.errors import ConfigError
@@ -128,3 +129,28 @@ def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("warpzone.cluster.connection.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'warpzone\[cluster\]'"):
         import_ray()
+
+
+def test_the_death_of_the_head_ends_with_a_sentence_and_a_checkpoint(tmp_path: Path) -> None:
+    words = "--preset cpu --device cpu --plain --until-clear-rate 0 --no-record-video --no-enable-tensorboard"
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "warpzone.cli.main", "train", *words.split(), "--runs-dir", str(tmp_path)),
+            *("--cluster", "local", "--env-hosts", "1", "--envs-per-host", "4", "--minibatch-size", "64"),
+            *("--rollout-steps", "16", "--log-interval", "1", "--time-limit", "2"),
+        ],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    metrics, deadline = tmp_path / "mario" / "metrics.jsonl", time.monotonic() + 90
+    while not metrics.exists() or metrics.read_text().count("\n") < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    [head] = [p for p in psutil.Process(running.pid).children(recursive=True) if p.name() == "gcs_server"]
+    head.kill()
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert "The head of the Ray cluster" in errors
+    assert "Traceback" not in errors
+    source = find_resume(tmp_path / "mario")
+    assert source is not None
+    assert source.meta.global_update >= 2

@@ -18,7 +18,7 @@ ANSWER_S = 5.0
 """How long an address has to answer."""
 NODES_S = 60.0
 """How long the nodes have to say what is installed there."""
-HEAD_EVERY_S, HEAD_MISSES = 2.0, 3
+HEAD_EVERY_S, HEAD_MISSES = 1.0, 5
 """How often the head is looked at, and how many times in a row it may fail to answer."""
 SHUTDOWN_S = 10.0
 LOCAL_STORE_BYTES = 256 << 20
@@ -69,10 +69,19 @@ class Cluster:
     def _watch_head(self) -> None:
         misses = 0
         while not self._closing.wait(HEAD_EVERY_S):
-            misses = 0 if answers(self.address, HEAD_EVERY_S) else misses + 1
+            misses = 0 if self._is_up() else misses + 1
             if misses >= HEAD_MISSES:
                 self._gone.set()
                 return
+
+    def _is_up(self) -> bool:
+        """Whether the head answers, and a node is left. Ray itself would end the process after a minute without."""
+        if not answers(self.address, HEAD_EVERY_S):
+            return False
+        try:
+            return bool(self.nodes())
+        except (RuntimeError, ConnectionError, self.ray.exceptions.RayError):
+            return self._closing.is_set()
 
 
 @contextmanager

@@ -92,6 +92,7 @@ class Fleet:
 
     def receive(self, group: int) -> list[tuple[Reply, bool]]:
         """The reply of every host to what was sent to a group; true where it is the first of a new host instead."""
+        self.cluster.refuse_if_gone()
         waiting = [slot.pending[group] for slot in self.slots if group in slot.pending]
         ready = self._wait(waiting, self.timeout_s)
         replies: list[tuple[Reply, bool]] = []
