@@ -27,13 +27,14 @@ from warpzone.envs.make import make_envs
 from warpzone.envs.stages import parse_stages
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.config import Preset, RunConfig, TrainConfig, named_device
-from warpzone.run.folder import settings_to_resume
+from warpzone.run.config import Preset, RunConfig, TrainConfig
+from warpzone.run.device import named_device
 from warpzone.run.log import Display, Silent
 from warpzone.run.loop import Outcome
 from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.presets import preset as preset_settings
 from warpzone.run.presets import suited_to_stages
+from warpzone.run.saved_settings import settings_to_resume
 
 Stages = str | Sequence[str]
 

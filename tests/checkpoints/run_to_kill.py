@@ -18,7 +18,8 @@ import torch
 
 from tests.checkpoints.faulty_files import Crash, FaultyFiles
 from warpzone.checkpoints.finding import find_resume
-from warpzone.checkpoints.keeping import CheckpointKeeper, CheckpointPolicy
+from warpzone.checkpoints.keeping import CheckpointKeeper
+from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.errors import CheckpointError

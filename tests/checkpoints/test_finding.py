@@ -17,7 +17,8 @@ from warpzone.checkpoints.finding import (
     find_resume,
     fit_weights,
 )
-from warpzone.checkpoints.keeping import CheckpointKeeper, CheckpointPolicy
+from warpzone.checkpoints.keeping import CheckpointKeeper
+from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint, step_name
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.errors import CheckpointError

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from warpzone.checkpoints.keeping import CheckpointKeeper, CheckpointPolicy
+from warpzone.checkpoints.keeping import CheckpointKeeper
+from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.checkpoints.saving import (
     is_sound,
     load_checkpoint,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,3 +84,21 @@ def test_every_subcommand_explains_itself(argv: list[str], capsys: pytest.Captur
     shown = capsys.readouterr().out
     assert f"warpzone {' '.join(argv)}" in shown
     assert len(shown.splitlines()) > 5
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="torch is asked about the GPU")
+@pytest.mark.parametrize(
+    "argv", [["train", "-h"], ["train", "--lr", "1"], ["train", "--dry-run"]], ids=" ".join
+)
+def test_nobody_waits_for_torch_before_there_is_something_to_train(argv: list[str], tmp_path: Path) -> None:
+    code = f"""
+import sys
+from warpzone.cli.main import main
+try:
+    main({argv!r})
+except SystemExit:
+    pass
+sys.exit("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

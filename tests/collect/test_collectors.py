@@ -12,12 +12,17 @@ from torch import Tensor
 
 from tests.collect.fake_envs import CountingEnvs
 from tests.learn.rollouts import copy_of
-from warpzone.collect import CollectConfig, Collector, Listeners, OverlappedCollector, make_collector
-from warpzone.collect.collector import group_seed
+from warpzone.collect.collector import Collector, group_seed
+from warpzone.collect.config import CollectConfig
+from warpzone.collect.env_group import Listeners
 from warpzone.collect.episodes import EpisodeLog
+from warpzone.collect.make import make_collector
+from warpzone.collect.overlap import OverlappedCollector
 from warpzone.errors import ConfigError
 from warpzone.learn.rollout import Rollout
-from warpzone.model import ModelConfig, Policy, Snapshot, build_policy, take_snapshot
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import Policy, build_policy
+from warpzone.model.snapshot import Snapshot, take_snapshot
 
 STEPS, ENVS, STACK = 7, 4, 3
 MODES: dict[str, dict[str, bool]] = {

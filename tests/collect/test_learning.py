@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from tests.collect.fake_envs import DelayedCredit, FakeEnvs, TMaze
-from warpzone.collect import CollectConfig, Listeners, make_collector
-from warpzone.learn.config import LearnConfig
+from warpzone.collect.config import CollectConfig
+from warpzone.collect.env_group import Listeners
+from warpzone.collect.make import make_collector
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.learner import Learner
-from warpzone.learn.replay import ReplayConfig
-from warpzone.model import ModelConfig, build_policy
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import build_policy
 
 ENVS, STEPS = 32, 10
 COLLECTING: dict[str, dict[str, bool]] = {

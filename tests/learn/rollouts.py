@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from warpzone.learn.rollout import Final, Rollout, allocate_rollout
-from warpzone.model import ModelConfig, Policy, build_policy
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import Policy, build_policy
 
 
 def make_policy(recurrent_type: str = "none", stack: int = 2, heads: int = 1, seed: int = 0) -> Policy:

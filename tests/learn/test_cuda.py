@@ -10,13 +10,16 @@ import torch
 
 from tests.collect.fake_envs import DelayedCredit, TMaze
 from tests.learn.rollouts import copy_of, make_policy, random_rollout
-from warpzone.collect import CollectConfig, Listeners, make_collector
+from warpzone.collect.config import CollectConfig
+from warpzone.collect.env_group import Listeners
 from warpzone.collect.graphed import GraphedActor
-from warpzone.learn.config import LearnConfig
+from warpzone.collect.make import make_collector
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
-from warpzone.learn.replay import ReplayConfig
-from warpzone.model import ModelConfig, build_policy, take_snapshot
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import build_policy
+from warpzone.model.snapshot import take_snapshot
 
 pytestmark = [
     pytest.mark.gpu,

@@ -11,7 +11,8 @@ from warpzone.learn.learner import Learner
 from warpzone.learn.losses import teacher_kl
 from warpzone.learn.minibatch import Samples
 from warpzone.learn.rollout import Rollout
-from warpzone.model import ModelConfig, Policy, build_policy
+from warpzone.model.config import ModelConfig
+from warpzone.model.policy import Policy, build_policy
 
 from .rollouts import make_policy, random_rollout
 

@@ -10,12 +10,11 @@ import torch
 
 from tests.learn.rollouts import make_policy, random_rollout
 from warpzone.errors import ConfigError
-from warpzone.learn.config import LearnConfig
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.learner import Learner
-from warpzone.learn.replay import ReplayConfig
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import AdaptiveConfig
-from warpzone.model import Policy
+from warpzone.model.policy import Policy
 
 MEMORIES = ["none", "gru", "lstm", "transformer"]
 ALGOS = ["a3c", "impala", "appo", "ppo"]

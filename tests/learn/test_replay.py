@@ -16,8 +16,9 @@ from torch import Tensor
 from tests.learn.rollouts import make_policy, random_rollout
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.learn import replay as replay_module
+from warpzone.learn.config import ReplayConfig
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree, kl_to_exact
-from warpzone.learn.replay import PrioritisedReplay, ReplayConfig, format_replay_stat
+from warpzone.learn.replay import PrioritisedReplay, format_replay_stat
 from warpzone.learn.rollout import Rollout
 
 SAMPLERS = {"tree": SumTree, "prefix": lambda capacity: PrefixSums(capacity, "cpu")}

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from tests.learn.rollouts import make_policy, random_rollout
-from warpzone.learn.config import LearnConfig
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.minibatch import Batch
-from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
+from warpzone.learn.replay import PrioritisedReplay
 from warpzone.learn.step import GradientStep
-from warpzone.model import Policy
+from warpzone.model.policy import Policy
 
 CONFIG = ReplayConfig(
     per=True, per_batch_size=18, per_policy_coef=0.7, per_value_coef=0.3, per_prefetch=False

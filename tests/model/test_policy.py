@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from warpzone.errors import ConfigError
-from warpzone.model import ModelConfig, Policy, build_policy
+from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import FrameConv, _patch_weight, _patches
+from warpzone.model.policy import Policy, build_policy
 
 MEMORIES = ["none", "gru", "lstm", "transformer"]
 ENCODERS = ["tiny", "small", "nature", "impala", "strided"]

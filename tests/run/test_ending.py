@@ -130,6 +130,25 @@ def test_the_target_is_met_by_the_lower_end_of_the_interval(
     assert outcome.confirmed["1-1"].clears == 240
 
 
+def test_each_failed_evaluation_doubles_the_wait_for_the_next_also_over_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "DECISIONS_PER_EPISODE", 1)
+    monkeypatch.setattr(hooks, "EPISODES_FOR_RATE", 8 * 16)  # a window is two updates
+    monkeypatch.setattr(hooks, "MOST_WINDOWS", 4)
+    judged(monkeypatch, {"1-1": []})
+    evaluated: list[int] = []
+
+    def evaluate(agent: Any, stage: str, trial: Any, **options: Any) -> StageResult:
+        evaluated.append(agent.meta.global_update)
+        return result(stage, 0)
+
+    monkeypatch.setattr(hooks, "evaluate_stage", evaluate)
+    small_run(tmp_path, *TARGET, "--total-updates", "5")
+    small_run(tmp_path, *TARGET, "--total-updates", "24")
+    assert evaluated == [1, 3, 7, 15, 23]
+
+
 def test_every_stage_has_to_reach_the_target_and_the_first_that_falls_short_ends_the_evaluation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from warpzone.cli.export import run as export
 from warpzone.errors import ConfigError
 from warpzone.run.build import rom_digest
-from warpzone.run.config import resolve_device
+from warpzone.run.device import resolve_device
 from warpzone.run.teachers import load_teachers
 
 from .small_runs import Quiet, differences, lasting_state, measured, small_config, small_run

@@ -5,33 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from warpzone.checkpoints.format import Tree
+from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.checkpoints.saving import prune, read_meta, save_checkpoint, step_name, step_number
 from warpzone.checkpoints.sidecar import CheckpointMeta
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import CheckpointError
 from warpzone.watch.durable import FILES, Files
-
-
-@dataclass(frozen=True)
-class CheckpointPolicy:
-    """When to save and how much to keep."""
-
-    latest_every_updates: int = 50
-    """Save `latest` every N updates (0 = never)."""
-    latest_every_s: float = 300.0
-    """Save `latest` every N seconds (0 = never)."""
-    step_every_updates: int = 1000
-    """Save a numbered checkpoint every N updates (0 = never)."""
-    keep: int = 5
-    """Numbered checkpoints to keep (0 = all)."""
-
-    def __post_init__(self) -> None:
-        for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
 
 
 class CheckpointKeeper:

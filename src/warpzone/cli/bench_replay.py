@@ -16,8 +16,9 @@ from warpzone.cli.bench_results import in_turn, rate, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
+from warpzone.learn.config import ReplayConfig
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree, kl_to_exact
-from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
+from warpzone.learn.replay import PrioritisedReplay
 from warpzone.learn.rollout import allocate_rollout
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 

@@ -21,7 +21,8 @@ from warpzone.cli.flags import parse
 from warpzone.cli.settings import DryRun
 from warpzone.errors import ConfigError
 from warpzone.run.build import build_components, cores
-from warpzone.run.config import TrainConfig, resolve_device
+from warpzone.run.config import TrainConfig
+from warpzone.run.device import resolve_device
 from warpzone.run.presets import preset
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 

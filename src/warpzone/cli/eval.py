@@ -25,7 +25,7 @@ from warpzone.envs.config import StageConfig
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.build import cores
-from warpzone.run.config import named_device
+from warpzone.run.device import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
 

@@ -6,23 +6,21 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from warpzone.agents.recording import Style, record_best
-from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
-from warpzone.cluster.train import train as train_anywhere
 from warpzone.errors import ConfigError
 from warpzone.run.config import RunConfig, TrainConfig
-from warpzone.run.custom_parts import references
-from warpzone.run.folder import STAGE_CHOICES, settings_to_resume
-from warpzone.run.loop import Outcome
-from warpzone.run.memory_ladder import train_within_memory
 from warpzone.run.presets import PRESETS, preset, suited_to_stages
-from warpzone.run.progress import Progress
+from warpzone.run.saved_settings import STAGE_CHOICES, settings_to_resume
 from warpzone.run.stopping import EXIT_OK
+
+if TYPE_CHECKING:
+    from warpzone.run.loop import Outcome
+    from warpzone.run.progress import Progress
 
 SETTINGS = {"": TrainConfig}
 ABOUT = (
@@ -104,24 +102,26 @@ def run(argv: list[str]) -> int:
     if config.run.dry_run:
         print(json.dumps(config.as_dict(), indent=2))
         return EXIT_OK
+    # Only now, as torch takes seconds to load: help and refused flags need not wait for it.
+    from warpzone.cli.display import TrainDisplay
+    from warpzone.cluster.train import train as train_anywhere
+    from warpzone.run.memory_ladder import train_within_memory
+
     console = Console()
     before = settings_of_run(argv, os.environ)
     with TrainDisplay(config, console) as display:
         if before is not None and (changed := changes(before, config)):
             display.say(f"[train] changed since the last session: {', '.join(changed)}")
         outcome = train_within_memory(config, display, train_anywhere)
-    if (
-        config.run.record_video
-        and outcome.agent is not None
-        and outcome.updates > 0
-        and not outcome.exit_code
-    ):
+    if config.run.record_video and outcome.agent and outcome.updates and not outcome.exit_code:
         _record(config, outcome, console)
     _summarise(config, outcome, console)
     return outcome.exit_code
 
 
 def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
+    from warpzone.agents.recording import Style, record_best
+
     assert outcome.agent is not None
     stage = config.stage.names()[0]
     path = outcome.folder / "videos" / f"final_{stage}.mp4"
@@ -136,13 +136,12 @@ def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
 
 
 def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
+    from warpzone.run.custom_parts import references
+
     progress = outcome.progress
-    console.print(
-        f"[train] {outcome.folder}: {outcome.reason}", markup=False, highlight=False, soft_wrap=True
-    )
+    print(f"[train] {outcome.folder}: {outcome.reason}")
     if not outcome.updates:
-        line = "[train][warn] nothing was trained: the run and its settings are as they were"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print("[train][warn] nothing was trained: the run and its settings are as they were")
     table = Table(show_header=False)
     table.add_row("updates", f"{progress.update:,}")
     table.add_row("decisions", f"{progress.global_step:,}")
@@ -160,13 +159,10 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     name = Path(outcome.folder).name
     code = references(config)
     trust, play = " --trust-code" * bool(code), " --trust-code" * (("model", "encoder") in code)
-    for line in (
-        f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{trust}",
-        f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}",
-        f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}",
-        f"[train] curves:   warpzone report {outcome.folder}",
-    ):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{trust}")
+    print(f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}")
+    print(f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}")
+    print(f"[train] curves:   warpzone report {outcome.folder}")
 
 
 def _further(config: TrainConfig, progress: Progress) -> str:

@@ -22,7 +22,8 @@ from warpzone.learn.ranks import Ranks, joined
 from warpzone.master.children import die_with_parent
 from warpzone.run import loop
 from warpzone.run.build import Placement, build_envs, cores
-from warpzone.run.config import TrainConfig, resolve_device
+from warpzone.run.config import TrainConfig
+from warpzone.run.device import resolve_device
 from warpzone.run.following import follow
 from warpzone.run.log import Display
 from warpzone.run.loop import Outcome

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpzone.learn.config import LearnConfig
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.interval import IntervalMeans
 from warpzone.learn.losses import action_logp, explained_variance, normalise_advantages
@@ -16,7 +16,7 @@ from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.normalise import PopArt, RewardScale
 from warpzone.learn.random_state import restore_stream
 from warpzone.learn.ranks import ALONE, Ranks
-from warpzone.learn.replay import PrioritisedReplay, ReplayConfig
+from warpzone.learn.replay import PrioritisedReplay
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, ScheduleName, scheduled
 from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import psutil
 import torch
 from torch import Tensor
 
-from warpzone.errors import CheckpointError, ConfigError
+from warpzone.errors import CheckpointError
+from warpzone.learn.config import ReplayConfig
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.priorities import PrefixSums, Priorities, SumTree
 from warpzone.learn.random_state import restore_stream
@@ -21,51 +21,6 @@ from warpzone.learn.rollout import Rollout
 
 SMALLEST_PRIORITY = 1e-3
 QUANTILES = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
-
-
-@dataclass(frozen=True)
-class ReplayConfig:
-    """Prioritised experience replay."""
-
-    per: bool = False
-    """Learn from a prioritised replay as well."""
-    per_capacity: int = 131072
-    """Maximum decisions in the replay; fewer if memory is short."""
-    per_memory_fraction: float = 0.5
-    """Maximum share of free memory for the replay, 0 to 1."""
-    per_sample_interval: int = 1
-    """Sample every Nth update; every update is stored."""
-    per_batch_size: int = 256
-    """Decisions per replayed gradient step."""
-    per_batches: int = 1
-    """Replayed gradient steps per update that samples."""
-    per_alpha: float = 0.6
-    """PER alpha: 0 samples uniformly, 1 in proportion to priorities."""
-    per_beta: float = 0.4
-    """Initial PER beta (importance correction, 0 to 1)."""
-    per_beta_final: float = 1.0
-    """Final PER beta."""
-    per_beta_updates: int = 1000
-    """Updates from the initial to the final PER beta."""
-    per_policy_coef: float = 0.5
-    """Coefficient of the replayed policy loss."""
-    per_value_coef: float = 0.5
-    """Coefficient of the replayed value loss."""
-    per_gpu_sample: bool = False
-    """Keep and sample the replay on the learner's device."""
-    per_prefetch: bool = True
-    """Sample the next batches in a thread during collection."""
-    per_checkpoint: bool = False
-    """Save the replay in checkpoints, for an exact resume."""
-
-    def __post_init__(self) -> None:
-        counts = ("per_capacity", "per_sample_interval", "per_batch_size", "per_batches", "per_beta_updates")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        for name in ("per_memory_fraction", "per_alpha", "per_beta", "per_beta_final"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must lie between 0 and 1; it is {getattr(self, name)}.")
 
 
 class Replayed(NamedTuple):

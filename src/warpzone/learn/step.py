@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpzone.learn.config import LearnConfig
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.losses import (
     action_logp,
     approximate_kl,
@@ -20,7 +20,6 @@ from warpzone.learn.losses import (
 )
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.ranks import ALONE, Ranks
-from warpzone.learn.replay import ReplayConfig
 from warpzone.model.policy import Policy
 
 STATISTICS = (

@@ -14,7 +14,10 @@ import torch
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import make_policy
-from warpzone.collect import Collector, Environments, OverlappedCollector, make_collector
+from warpzone.collect.collector import Collector
+from warpzone.collect.interfaces import Environments
+from warpzone.collect.make import make_collector
+from warpzone.collect.overlap import OverlappedCollector
 from warpzone.engine.rom import rom
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
-
 from warpzone import custom_code
-from warpzone.checkpoints.keeping import CheckpointPolicy
+from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig, ViewConfig
@@ -19,9 +15,7 @@ from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
 from warpzone.errors import ConfigError
-from warpzone.learn.config import LearnConfig
-from warpzone.learn.native import why_not_native
-from warpzone.learn.replay import ReplayConfig
+from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
 from warpzone.run.scale import ScaleConfig
@@ -192,6 +186,8 @@ class TrainConfig:
                 raise ConfigError("The native learner has no replay: use --learner torch with --per.")
             if self.run.teachers:
                 raise ConfigError("The native learner follows nobody: use --learner torch with --teachers.")
+            from warpzone.learn.native import why_not_native
+
             if reason := why_not_native(self.model):
                 raise ConfigError(reason)
         if self.collect.overlap_collect and self.run.deterministic:
@@ -310,36 +306,3 @@ class TrainConfig:
         small = self.collect.num_envs * BYTES_PER_CONSOLE <= LARGEST_SAVED_CONSOLES
         at_rest = not self.collect.overlap_collect and self.backend.backend == "native"
         return self.run.checkpoint_envs and small and at_rest
-
-
-_GPU_SIZED = ("nature", "impala", "strided")
-
-
-def resolve_device(config: TrainConfig, say: Callable[[str], None] = print) -> torch.device:
-    """The device to learn on. Falling back to the CPU is said, and for a network made for GPUs refused."""
-    wanted = config.run.device
-    if wanted == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        gpu_sized = config.model.encoder in _GPU_SIZED
-        if gpu_sized and os.environ.get("MARIO_ALLOW_CPU_AUTO") != "1":
-            raise ConfigError(
-                f"No CUDA device is available and the {config.model.encoder} network is made for one: use "
-                "--preset cpu, --device cpu, or set MARIO_ALLOW_CPU_AUTO=1 to train slowly."
-            )
-        say("[train] no CUDA device: training on the CPU")
-        return torch.device("cpu")
-    return named_device(wanted)
-
-
-def named_device(wanted: str) -> torch.device:
-    """The device of a name, if this machine has it."""
-    try:
-        device = torch.device(wanted)
-    except RuntimeError as error:
-        raise ConfigError(f"Unknown device {wanted!r}: use auto, cpu, cuda or cuda:N.") from error
-    if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"Device {wanted!r} is not supported: use auto, cpu, cuda or cuda:N.")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("No CUDA device is available: use --device cpu.")
-    return device

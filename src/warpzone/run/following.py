@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from warpzone.collect import Environments, Listeners
+from warpzone.collect.env_group import Listeners
+from warpzone.collect.interfaces import Environments
 from warpzone.envs.rewards import RewardConfig
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner

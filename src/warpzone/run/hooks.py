@@ -17,6 +17,8 @@ EPISODES_FOR_RATE = WINDOW_EPISODES
 """A stage's clear rate counts once its window has this many episodes."""
 DECISIONS_PER_EPISODE = 250
 """About what clearing a stage takes."""
+MOST_WINDOWS = 8
+"""The longest wait between evaluations, in windows of episodes."""
 
 
 class Hook(Protocol):
@@ -122,10 +124,11 @@ class ConfirmTarget:
         rates = progress.clear_rate
         if not config.run.until_clear_rate or any(rates.get(s, 0.0) < self._needed for s in session.stages):
             return False
-        # After a failed attempt, let a whole new window of episodes pass first.
+        # An evaluation takes as long as many updates: the wait for new episodes doubles with each that failed.
         decisions = EPISODES_FOR_RATE * DECISIONS_PER_EPISODE * len(session.stages)
         per_window = decisions // (config.collect.num_envs * config.collect.rollout_steps) + 1
-        return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= per_window
+        windows = min(2 ** max(0, progress.failed_evaluations - 1), MOST_WINDOWS)
+        return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= windows * per_window
 
     def run(self) -> None:
         session = self._session
@@ -133,10 +136,11 @@ class ConfirmTarget:
         if session.stop:
             return
         session.progress.evaluated_at = session.progress.update
-        if len(session.confirmed) == len(session.stages) and all(
-            map(self._reached, session.confirmed.values())
-        ):
+        results = session.confirmed.values()
+        if len(results) == len(session.stages) and all(map(self._reached, results)):
             session.ended = "the clear rate was reached"
+        else:
+            session.progress.failed_evaluations += 1
 
     def _evaluate(self) -> dict[str, StageResult]:
         """Fresh episodes of every stage, up to the first that falls short; none if a stop is asked for."""

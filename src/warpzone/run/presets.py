@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-
-import torch
+import sys
+from pathlib import Path
 
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.config import ViewConfig
@@ -87,11 +87,22 @@ NEEDS_DOWN = {"8-4", GAME}
 def preset(name: Preset) -> TrainConfig:
     """The defaults for a machine."""
     if name == "auto":
-        name = "gpu" if torch.cuda.is_available() else "cpu"
+        name = "gpu" if _has_cuda() else "cpu"
     if name not in PRESETS:
         raise ConfigError(f"Unknown preset {name!r}: choose auto, cpu or gpu.")
     chosen = PRESETS[name]
     return dataclasses.replace(chosen, run=dataclasses.replace(chosen.run, preset=name))
+
+
+def _has_cuda() -> bool:
+    """Whether torch can use a GPU; torch, which takes seconds to load, is asked only where there may be one."""
+    if sys.platform == "linux" and not any(
+        Path("/dev", name).exists() for name in ("nvidiactl", "dxg", "kfd")
+    ):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def suited_to_stages(config: TrainConfig) -> TrainConfig:

@@ -16,6 +16,8 @@ class Progress:
     global_step: int = 0
     evaluated_at: int = 0
     """The update of the last evaluation on fresh episodes."""
+    failed_evaluations: int = 0
+    """How many of them fell short of the target."""
     clear_rate: dict[str, float] = field(default_factory=dict)
     """Clear rates of the stages with enough recent episodes."""
     stopped_s: float = 0.0
@@ -44,8 +46,11 @@ class Progress:
             "global_step": self.global_step,
             "elapsed_s": self.elapsed_s,
             "evaluated_at": self.evaluated_at,
+            "failed_evaluations": self.failed_evaluations,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.update, self.global_step = state["update"], state["global_step"]
         self.stopped_s, self.evaluated_at = state["elapsed_s"], state["evaluated_at"]
+        # Older checkpoints do not count them.
+        self.failed_evaluations = state.get("failed_evaluations", 0)

@@ -16,13 +16,14 @@ from warpzone.agents.evaluation import StageResult
 from warpzone.checkpoints.finding import ResumeSource, check_fits, find_resume
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
-from warpzone.collect import Listeners
+from warpzone.collect.env_group import Listeners
 from warpzone.errors import CheckpointError
 from warpzone.learn.distillation import Teachers
 from warpzone.run.build import Components, Placement, build_components, rom_digest
-from warpzone.run.config import TrainConfig, resolve_device
+from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control, Steered
 from warpzone.run.custom_parts import check_unchanged, with_named_code
+from warpzone.run.device import resolve_device
 from warpzone.run.folder import RunFolder, run_folder
 from warpzone.run.following import lead_off
 from warpzone.run.lock import refuse_if_trained

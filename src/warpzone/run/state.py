@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from warpzone.checkpoints.finding import fit_weights
-from warpzone.collect import Environments, OverlappedCollector
+from warpzone.collect.interfaces import Environments
+from warpzone.collect.overlap import OverlappedCollector
 from warpzone.errors import CheckpointError, ClusterError
 from warpzone.learn.learner import Learner
 from warpzone.learn.random_state import is_continued
