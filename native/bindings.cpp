@@ -68,8 +68,10 @@ struct MachineObject {
         MachineObject& of_;
     };
 
-    MachineObject(const nb::bytes& rom, bool pal) : cartridge(cartridge_of(rom)) {
-        power_on(machine, *cartridge, pal ? Region::Pal : Region::Ntsc);
+    MachineObject(nb::object rom, const std::string& region) : cartridge(cartridge_of(nb::bytes(rom))) {
+        if (region != "ntsc" && region != "pal")
+            throw PoolError("Unknown region '" + region + "': choose 'ntsc' or 'pal'.");
+        power_on(machine, *cartridge, region == "pal" ? Region::Pal : Region::Ntsc);
     }
     void step(int buttons, int frames, bool render, int buttons2, bool skip_idle_loops, bool translate) {
         if (buttons < 0 || buttons > 255 || buttons2 < 0 || buttons2 > 255)
@@ -131,10 +133,20 @@ NB_MODULE(_native, m) {
         }
     });
 
-    nb::class_<MachineObject>(m, "Machine")
-        .def(nb::init<const nb::bytes&, bool>(), "rom"_a, "pal"_a)
-        .def("step", &MachineObject::step, "buttons"_a, "frames"_a, "render"_a, "buttons2"_a,
-             "skip_idle_loops"_a, "translate"_a)
+    nb::class_<MachineObject>(
+        m, "Machine",
+        "A NES with a mapper-0 cartridge, at power-on; `region` is \"ntsc\" or \"pal\".\n\n"
+        "`step` runs whole frames, from one vertical blank to the next. Buttons are bits 7..0: right left "
+        "down "
+        "up start\nselect B A, as in nes-py and .fm2 movies. Memory views (`ram`, `wram`) are live and "
+        "writable.")
+        .def(nb::init<nb::object, const std::string&>(), "rom"_a, "region"_a = "ntsc")
+        .def("step", &MachineObject::step, "buttons"_a = 0, "frames"_a = 1, "render"_a = true, nb::kw_only(),
+             "buttons2"_a = 0, "skip_idle_loops"_a = true, "translate"_a = true,
+             "Run `frames` frames with the buttons held; `render` draws them. The shortcuts change only "
+             "speed.")
+        .def_prop_ro("region",
+                     [](const MachineObject& c) { return c.machine.region == Region::Pal ? "pal" : "ntsc"; })
         .def_prop_ro("ram", &memory_view<&Machine::ram, 0x800>)
         .def_prop_ro("wram", &memory_view<&Machine::wram, 0x2000>)
         .def_prop_ro("screen", alone([](MachineObject& c) { return rgb_array(c.frame); }),
@@ -151,9 +163,9 @@ NB_MODULE(_native, m) {
              })
         .def("save", alone([](MachineObject& c) { return to_bytes(save_machine(c.machine, *c.cartridge)); }))
         .def("load",
-             [](MachineObject& c, const nb::bytes& b) {
+             [](MachineObject& c, nb::object blob) {
                  const MachineObject::Turn turn(c);
-                 load_machine(to_vector(b), c.machine, *c.cartridge);
+                 load_machine(to_vector(nb::bytes(blob)), c.machine, *c.cartridge);
              })
         .def("reset", alone([](MachineObject& c) { press_reset(c.machine, *c.cartridge); }));
 

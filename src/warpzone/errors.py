@@ -1,6 +1,7 @@
 """The errors a user can cause. Each message is one sentence: what is wrong and what to do."""
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -22,6 +23,19 @@ class CheckpointError(Error):
 
 class ClusterError(Error):
     """Machines that a run needs are gone, or do not answer."""
+
+
+def require(
+    config: object, *names: str, at_least: float | None = None, above: float | None = None, at_most: float = math.inf
+) -> None:  # fmt: skip
+    """Raise ConfigError for the first of these settings that is out of range."""
+    for name in names:
+        value = getattr(config, name)
+        if (at_least is None or value >= at_least) and (above is None or value > above) and value <= at_most:
+            continue
+        least = f"at least {at_least}" if above is None else f"above {above}"
+        wanted = least if at_most == math.inf else f"from {at_least} to {at_most}"
+        raise ConfigError(f"{name} must be {wanted}, not {value!r}.")
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -228,9 +228,9 @@ def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_pa
     (folder / "1-1.json").write_text('{"stage": "1-1"')
     with pytest.raises(ConfigError, match="is not a trail"):
         load_trail(folder, "1-1")
-    with pytest.raises(ConfigError, match="share from 0 to 1"):
+    with pytest.raises(ConfigError, match="trail_share must be from 0 to 1"):
         TrailConfig(trail_share=1.5)
-    with pytest.raises(ConfigError, match="patience can't be negative"):
+    with pytest.raises(ConfigError, match="trail_patience must be at least 0"):
         TrailConfig(trail_patience=-1)
     with pytest.raises(ConfigError, match="native backend"):
         small_run(tmp_path, "--backend", "nes-py", "--trails", str(folder))

@@ -16,7 +16,13 @@ from typing import Any
 
 import torch
 
-from warpzone.checkpoints.saving import checkpoint_path, described_metas, numbered_checkpoints, read_meta
+from warpzone.checkpoints.saving import (
+    checkpoint_path,
+    described_metas,
+    numbered_checkpoints,
+    read_meta,
+    sound_meta,
+)
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.envs.config import StageConfig
 from warpzone.errors import CheckpointError, nearest
@@ -90,7 +96,7 @@ def not_found(name: str, *places: Path) -> CheckpointError:
 def best_checkpoint(run_folder: Path) -> Path:
     """The checkpoint to evaluate a run by: `best`, else the newest sound one."""
     best = run_folder / "checkpoints" / "best.pt"
-    if _sound(best) is not None:
+    if sound_meta(best) is not None:
         return best
     newest = _newest_of_run(run_folder)
     if newest is None:
@@ -106,7 +112,7 @@ def find_matching(
         (meta.global_step, meta.save_index, path, meta)
         for path in _files_below(runs_folder, limit_files)
         if path.suffix == ".pt" and not path.name.startswith(".")
-        for meta in _described(path)
+        for meta in described_metas(path)
         if contains(meta.config, matching)
     ]
     chosen = _first_sound(sorted(candidates, key=lambda c: c[:3], reverse=True))
@@ -255,7 +261,7 @@ def _newest_of_run(run_folder: Path, *, latest_first: bool = False) -> ResumeSou
     candidates = [
         (latest_first and path == latest, meta.save_index, meta.global_update, path != latest, path, meta)
         for path in [*numbered_checkpoints(folder), latest]
-        for meta in _described(path)
+        for meta in described_metas(path)
     ]
     chosen = _first_sound(sorted(candidates, key=lambda c: c[:5], reverse=True))
     return chosen and ResumeSource(*chosen, "latest" if chosen[0] == latest else "numbered")
@@ -266,25 +272,11 @@ def _first_sound(candidates: Sequence[tuple[Any, ...]]) -> tuple[Path, Checkpoin
     sound: dict[Path, CheckpointMeta | None] = {}
     for *_, path, meta in candidates:
         if path not in sound:
-            sound[path] = _sound(path)
+            sound[path] = sound_meta(path)
         # After a save that was cut off, the newest description is of a file that never came.
         if sound[path] == meta:
             return path, meta
     return None
-
-
-def _described(path: Path) -> tuple[CheckpointMeta, ...]:
-    try:
-        return described_metas(path)
-    except CheckpointError:
-        return ()
-
-
-def _sound(path: Path) -> CheckpointMeta | None:
-    try:
-        return read_meta(path)
-    except CheckpointError:
-        return None
 
 
 def _files_below(folder: Path, limit: int) -> Iterator[Path]:

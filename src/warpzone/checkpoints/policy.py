@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpzone.errors import ConfigError
+from warpzone.errors import require
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,4 @@ class CheckpointPolicy:
     """Numbered checkpoints to keep (0 = all)."""
 
     def __post_init__(self) -> None:
-        for name in ("latest_every_updates", "latest_every_s", "step_every_updates", "keep"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
+        require(self, "latest_every_updates", "latest_every_s", "step_every_updates", "keep", at_least=0)

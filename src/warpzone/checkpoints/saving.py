@@ -12,7 +12,8 @@ import os
 import re
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +26,6 @@ from warpzone.checkpoints.sidecar import (
     FileDigest,
     parse_sidecar,
     sidecar_bytes,
-    software_versions,
 )
 from warpzone.checkpoints.uninterrupted import uninterrupted
 from warpzone.errors import CheckpointError
@@ -63,11 +63,8 @@ def save_checkpoint(
         raise CheckpointError(f"{name!r} is not a checkpoint name; use letters, digits, '_', '-' and '.'")
     path = folder / f"{name}.pt"
     sidecar = folder / f"{name}.json"
-    meta = replace(
-        meta,
-        created_unix_s=meta.created_unix_s or time.time(),
-        versions=meta.versions or software_versions(),
-    )
+    # Both descriptions of this save must be the same.
+    meta = replace(meta, created_unix_s=meta.created_unix_s or time.time())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(folder)
@@ -112,19 +109,19 @@ def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
 
 
 def described_metas(path: Path) -> tuple[CheckpointMeta, ...]:
-    """All that the sidecar describes, unverified: after a save that was cut off, the coming file and the old
-    one.
-    """
-    return tuple(described.meta for described in _read_sidecar(path))
-
-
-def is_sound(path: Path) -> bool:
-    """Whether the file is there, is not a link out of its folder and fits its sidecar."""
+    """All that the sidecar describes, unverified: after an interrupted save, the new file and the old one."""
     try:
-        read_meta(path)
+        return tuple(described.meta for described in _read_sidecar(path))
     except CheckpointError:
-        return False
-    return True
+        return ()
+
+
+def sound_meta(path: Path) -> CheckpointMeta | None:
+    """What the sidecar says, if the file is there, is no link out of its folder and fits; else None."""
+    try:
+        return read_meta(path)
+    except CheckpointError:
+        return None
 
 
 def checkpoint_path(path: Path | str) -> Path:
@@ -176,37 +173,25 @@ def _age(path: Path) -> tuple[int, int]:
     return (meta.save_index, meta.global_step)
 
 
-class _verified:
-    """Opens a checkpoint file and gives it with the one of its sidecar's descriptions that its bytes
-    match.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> tuple[IO[bytes], Description]:
-        seen: tuple[object, ...] = ()
-        for _ in range(_READ_ATTEMPTS):
-            descriptions = _read_sidecar(self._path)
-            self._file = _open_inside_folder(self._path, f"checkpoint {self._path}")
-            described = _match(self._file, descriptions)
+@contextmanager
+def _verified(path: Path) -> Iterator[tuple[IO[bytes], Description]]:
+    """A checkpoint file, open, with the one of its sidecar's descriptions that its bytes match."""
+    seen: tuple[object, ...] = ()
+    for _ in range(_READ_ATTEMPTS):
+        descriptions = _read_sidecar(path)
+        with _open_inside_folder(path, f"checkpoint {path}") as file:
+            described = _match(file, descriptions)
             if described is not None:
-                return self._file, described
+                yield file, described
+                return
             # A pair that a writer is replacing fits at the next look; one that stays as it is never will.
-            found = os.fstat(self._file.fileno())
-            now_seen = (descriptions, found.st_ino, found.st_mtime_ns)
-            self._file.close()
-            if now_seen == seen:
-                break
-            seen = now_seen
-        raise CheckpointError(
-            f"{self._path} is damaged: it does not match the digest in its sidecar; choose another checkpoint"
-        )
-
-    def __exit__(self, *exception: object) -> None:
-        if self._file is not None:
-            self._file.close()
+            found = os.fstat(file.fileno())
+        if seen == (descriptions, found.st_ino, found.st_mtime_ns):
+            break
+        seen = (descriptions, found.st_ino, found.st_mtime_ns)
+    raise CheckpointError(
+        f"{path} is damaged: it does not match the digest in its sidecar; choose another checkpoint"
+    )
 
 
 def _match(file: IO[bytes], descriptions: tuple[Description, ...]) -> Description | None:

@@ -10,7 +10,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -106,16 +106,11 @@ def migrate(document: Json, name: str) -> Json:
         raise CheckpointError(
             f"{name} has schema version {version} and this version knows {SCHEMA_VERSION}; update warpzone"
         )
-    while version < SCHEMA_VERSION:
-        document = _MIGRATIONS[version](document)
-        version += 1
-    return document
+    return document if version else _from_seed_layout(document)
 
 
 def step_counts(document: Json) -> Json:
-    """The object that holds `global_step` and `global_update`: the top or, in the seed's layout,
-    `save_state`.
-    """
+    """The object that holds `global_step` and `global_update`: the top or, in the seed's layout, `save_state`."""
     nested = document.get("save_state")
     return nested if isinstance(nested, dict) else document
 
@@ -144,9 +139,6 @@ def _from_seed_layout(document: Json) -> Json:
         "config": config if isinstance(config, dict) else settings,
         "extra": {key: document[key] for key in (STEP_SOURCE,) if key in document},
     }
-
-
-_MIGRATIONS: dict[int, Callable[[Json], Json]] = {0: _from_seed_layout}
 
 
 @lru_cache(maxsize=1)

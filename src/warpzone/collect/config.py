@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,10 @@ class CollectConfig:
     """Replay the decision of a feed-forward policy as a CUDA graph."""
 
     def __post_init__(self) -> None:
-        for name in ("num_envs", "rollout_steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        require(self, "num_envs", "rollout_steps", at_least=1)
+        require(self, "noisy_sticky", at_least=0, at_most=1)
         if self.double_buffer and self.num_envs % 2:
             raise ConfigError(f"double_buffer needs an even number of environments, not {self.num_envs}.")
-        if not 0.0 <= self.noisy_sticky <= 1.0:
-            raise ConfigError(f"noisy_sticky is a probability from 0 to 1, not {self.noisy_sticky!r}.")
         if self.noisy_sticky and not self.double_buffer:
             raise ConfigError(
                 "--noisy-sticky is for the second half of the environments: add --double-buffer."

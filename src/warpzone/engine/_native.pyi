@@ -25,28 +25,55 @@ _I32 = NDArray[np.int32]
 _Bool = NDArray[np.bool_]
 
 class Machine:
-    def __init__(self, rom: bytes, pal: bool) -> None: ...
+    """A NES with a mapper-0 cartridge, at power-on; `region` is "ntsc" or "pal".
+
+    `step` runs whole frames, from one vertical blank to the next. Buttons are bits 7..0: right left down up start
+    select B A, as in nes-py and .fm2 movies. Memory views (`ram`, `wram`) are live and writable.
+    """
+
+    def __init__(self, rom: bytes, region: str = "ntsc") -> None: ...
     def step(
-        self, buttons: int, frames: int, render: bool, buttons2: int, skip_idle_loops: bool, translate: bool
-    ) -> None: ...
+        self,
+        buttons: int = 0,
+        frames: int = 1,
+        render: bool = True,
+        *,
+        buttons2: int = 0,
+        skip_idle_loops: bool = True,
+        translate: bool = True,
+    ) -> None:
+        """Run `frames` frames with the buttons held; `render` draws them. The shortcuts change only speed."""
     @property
-    def ram(self) -> _U8: ...
+    def region(self) -> str: ...
     @property
-    def wram(self) -> _U8: ...
+    def ram(self) -> _U8:
+        """The 2 KB of work RAM at $0000."""
     @property
-    def screen(self) -> _U8: ...
+    def wram(self) -> _U8:
+        """The cartridge's 8 KB of RAM at $6000."""
     @property
-    def frame(self) -> int: ...
+    def screen(self) -> _U8:
+        """The last frame that was drawn, uint8 [240, 256, 3]."""
     @property
-    def lagged(self) -> bool: ...
+    def frame(self) -> int:
+        """Frames completed since power-on."""
     @property
-    def cycles(self) -> int: ...
+    def lagged(self) -> bool:
+        """Whether the game did not read the controllers in the last frame."""
     @property
-    def jammed(self) -> bool: ...
-    def peek(self, addr: int) -> int: ...
-    def save(self) -> bytes: ...
-    def load(self, blob: bytes) -> None: ...
-    def reset(self) -> None: ...
+    def cycles(self) -> int:
+        """CPU cycles since power-on."""
+    @property
+    def jammed(self) -> bool:
+        """Whether the CPU met an instruction that stops it for good."""
+    def peek(self, addr: int) -> int:
+        """The byte at a CPU address, without the side effects of a read."""
+    def save(self) -> bytes:
+        """The console's whole state."""
+    def load(self, blob: bytes) -> None:
+        """Go back to a saved state of the same game."""
+    def reset(self) -> None:
+        """Press the reset button."""
 
 class PoolSettings(TypedDict, total=False):
     """The settings of a `Pool`; checked, with their defaults, in native/pool/config.*."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from warpzone.engine._native import PoolSettings
@@ -67,8 +67,7 @@ class ViewConfig:
         for name, value, low, high in checks:
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise ConfigError(f"{name} must be a whole number from {low} to {high}, not {value!r}.")
-        if not 0.0 <= self.sticky <= 1.0:
-            raise ConfigError(f"sticky is a probability from 0 to 1, not {self.sticky!r}.")
+        require(self, "sticky", at_least=0, at_most=1)
         if self.observation not in OBSERVATIONS:
             raise ConfigError(f"Unknown observation {self.observation!r}: choose gray, red or rgb.")
         if self.palette not in PALETTES:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from warpzone import custom_code
 from warpzone.engine import FIELDS, shape_rewards
 from warpzone.envs.telemetry import died as died_between
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -59,12 +59,8 @@ class RewardConfig:
     """Decisions from the initial to the final scale (0 = constant)."""
 
     def __post_init__(self) -> None:
-        if self.reward_scale_anneal_steps < 0:
-            raise ConfigError("--reward-scale-anneal-steps can't be negative.")
-        if self.reward_distance_cap <= 0:
-            raise ConfigError("--reward-distance-cap must be positive.")
-        if self.reward_clip < 0:
-            raise ConfigError("--reward-clip can't be negative.")
+        require(self, "reward_scale_anneal_steps", "reward_clip", at_least=0)
+        require(self, "reward_distance_cap", above=0)
         if self.reward_function:
             custom_code.parse(self.reward_function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from warpzone.errors import ConfigError
 
@@ -60,8 +60,3 @@ def stage_span(first: str, count: int) -> list[str]:
             f"--stage-span {count} from {first} does not fit: {len(ALL_STAGES) - at} stages are left."
         )
     return list(ALL_STAGES[at : at + count])
-
-
-def stage_names(pairs: Sequence[tuple[int, int]]) -> list[str]:
-    """The reverse of `parse_stage`."""
-    return [GAME if pair == (0, 0) else f"{pair[0]}-{pair[1]}" for pair in pairs]

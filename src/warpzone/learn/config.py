@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 from warpzone.learn.schedules import ScheduleName
 
 Algo = Literal["a3c", "impala", "appo", "ppo"]
@@ -124,36 +124,15 @@ class LearnConfig:
         if self.algo not in RECIPES:
             raise ConfigError(f"algo must be one of {', '.join(RECIPES)}, not {self.algo!r}.")
         recipe = self.recipe()
-        for name in ("epochs", "minibatches"):
-            if getattr(recipe, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(recipe, name)}.")
-        for name in (
-            "learning_rate",
-            "adam_eps",
-            "clip",
-            "rho_clip",
-            "c_clip",
-            "grad_accum",
-            "teacher_temperature",
-        ):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} must be positive, not {getattr(self, name)}.")
-        for name in (
-            "minibatch_size",
-            "nstep",
-            "warmup_updates",
-            "anneal_steps",
-            "anneal_updates",
-            "target_kl",
-            "value_clip",
-            "teacher_coef",
-            "teacher_final",
-        ):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")
-        for name, value in (("gamma", self.gamma), ("gae_lambda", recipe.gae_lambda)):
-            if not 0 <= value <= 1:
-                raise ConfigError(f"{name} must lie between 0 and 1; it is {value}.")
+        require(recipe, "epochs", "minibatches", at_least=1)
+        require(recipe, "gae_lambda", at_least=0, at_most=1)
+        require(self, "gamma", at_least=0, at_most=1)
+        require(
+            self, "learning_rate", "adam_eps", "clip", "rho_clip", "c_clip", "teacher_temperature", above=0
+        )
+        require(self, "grad_accum", at_least=1)
+        counts = ("minibatch_size", "nstep", "warmup_updates", "anneal_steps", "anneal_updates")
+        require(self, *counts, "target_kl", "value_clip", "teacher_coef", "teacher_final", at_least=0)
 
     def recipe(self) -> Recipe:
         """The recipe of `algo` with the fields set by hand."""
@@ -227,9 +206,5 @@ class ReplayConfig:
 
     def __post_init__(self) -> None:
         counts = ("per_capacity", "per_sample_interval", "per_batch_size", "per_batches", "per_beta_updates")
-        for name in counts:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        for name in ("per_memory_fraction", "per_alpha", "per_beta", "per_beta_final"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must lie between 0 and 1; it is {getattr(self, name)}.")
+        require(self, *counts, at_least=1)
+        require(self, "per_memory_fraction", "per_alpha", "per_beta", "per_beta_final", at_least=0, at_most=1)

@@ -21,7 +21,6 @@ from warpzone.learn.learner import Learner
 from warpzone.learn.losses import action_logp
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.rollout import Rollout
-from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.learn.step import KL, STATISTICS
 from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import Encoder
@@ -155,23 +154,12 @@ class NativeLearner(Learner):
 
     policy: NativePolicy
 
-    def __init__(
-        self,
-        policy: NativePolicy,
-        config: LearnConfig,
-        *,
-        adaptive: AdaptiveConfig | None = None,
-        total_updates: int = 0,
-        decisions_per_update: int = 1,
-        device: torch.device | str = "cpu",
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, policy: NativePolicy, config: LearnConfig, **options: Any) -> None:
+        """`options` are those of `Learner`, but for replay and teachers."""
+        device = options.get("device", "cpu")
         if torch.device(device).type != "cpu":
             raise ConfigError(f"The native learner runs on the CPU, not on {device}.")
-        super().__init__(
-            policy, config, adaptive=adaptive, total_updates=total_updates,
-            decisions_per_update=decisions_per_update, device=device, seed=seed,
-        )  # fmt: skip
+        super().__init__(policy, config, **options)
         self._share_moments()
 
     def state_dict(self) -> dict[str, Any]:
@@ -215,7 +203,9 @@ class NativeLearner(Learner):
 
     def _learn(self, samples: Samples) -> tuple[Tensor, int, int]:
         config, policy = self.config, self.policy
-        count, size = samples.rollout.num_decisions, self._minibatch_size(samples.rollout)
+        rollout = samples.rollout
+        count = rollout.num_decisions
+        size = config.decisions_per_minibatch(rollout.num_envs, rollout.steps, recurrent=False)
         batch = self._batch(samples)
         entropy_coef = self.entropy_coef
         objective = native_module().NetObjective(
@@ -247,9 +237,6 @@ class NativeLearner(Learner):
         for parameter in policy.shared:
             self.step.optimizer.state[parameter]["step"].fill_(policy.net.adam_steps)
         return sums, epoch * steps_per_epoch, epoch
-
-    def _minibatch_size(self, rollout: Rollout) -> int:
-        return self.config.decisions_per_minibatch(rollout.num_envs, rollout.steps, recurrent=False)
 
     def _batch(self, samples: Samples) -> Any:
         """The samples as the net takes them, values in the units of its linear layer."""

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 ScheduleName = Literal["constant", "linear", "cosine"]
 
@@ -57,10 +57,9 @@ class AdaptiveConfig:
     """Maximum multiple of the scheduled learning rate."""
 
     def __post_init__(self) -> None:
-        if self.adaptive_window < 1 or self.adaptive_cooldown < 0:
-            raise ConfigError("adaptive_window must be at least 1 and adaptive_cooldown at least 0.")
-        if self.adaptive_factor <= 1:
-            raise ConfigError(f"adaptive_factor must be above 1, not {self.adaptive_factor}.")
+        require(self, "adaptive_window", at_least=1)
+        require(self, "adaptive_cooldown", at_least=0)
+        require(self, "adaptive_factor", above=1)
         bounds = {
             "adaptive_entropy": (self.adaptive_entropy_min, self.adaptive_entropy_max),
             "adaptive_lr": (self.adaptive_lr_min, self.adaptive_lr_max),

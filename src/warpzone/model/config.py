@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warpzone import custom_code
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 ENCODERS = ("tiny", "small", "nature", "impala", "strided")
 RecurrentType = Literal["none", "gru", "lstm", "transformer"]
@@ -45,10 +45,6 @@ class ModelConfig:
             raise ConfigError(
                 f"Unknown encoder {self.encoder!r}: choose {known} or a class as file.py:Class."
             )
-        positive = ("width", "memory_length", "transformer_layers", "transformer_heads")
-        for name in positive:
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} must be positive, not {getattr(self, name)}.")
-        for name in ("hidden", "memory_size"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must not be negative; it is {getattr(self, name)}.")
+        require(self, "width", above=0)
+        require(self, "memory_length", "transformer_layers", "transformer_heads", at_least=1)
+        require(self, "hidden", "memory_size", at_least=0)

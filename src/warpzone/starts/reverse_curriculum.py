@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.errors import ConfigError
+from warpzone.errors import require
 
 PARTS = 20
 """Parts of each trail; success is counted for each."""
@@ -54,10 +54,8 @@ class TrailConfig:
     """Decisions without progress on a stage before its trail is used."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.trail_share <= 1:
-            raise ConfigError(f"--trail-share is a share from 0 to 1, not {self.trail_share}.")
-        if self.trail_patience < 0:
-            raise ConfigError("--trail-patience can't be negative.")
+        require(self, "trail_share", at_least=0, at_most=1)
+        require(self, "trail_patience", at_least=0)
 
 
 class Startable(Protocol):

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Literal
 
-from warpzone.errors import ConfigError, Error
+from warpzone.errors import ConfigError, Error, require
 
 RAM_BYTES = 0x800
 """Work RAM of the console."""
@@ -58,13 +58,9 @@ class BackendConfig:
     def __post_init__(self) -> None:
         if self.backend not in ("native", "nes-py"):
             raise ConfigError(f"Unknown backend {self.backend!r}: choose native or nes-py.")
-        for name in ("worker_start_delay", "env_reset_timeout", "env_retries"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
-        if self.env_step_timeout <= 0:
-            raise ConfigError("--env-step-timeout must be positive.")
-        if self.ram_x_failure_limit < 1:
-            raise ConfigError("--ram-x-failure-limit must be at least 1.")
+        require(self, "worker_start_delay", "env_reset_timeout", "env_retries", at_least=0)
+        require(self, "env_step_timeout", above=0)
+        require(self, "ram_x_failure_limit", at_least=1)
         self.ram_x_addresses()
 
     @property
