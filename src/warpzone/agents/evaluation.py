@@ -91,8 +91,9 @@ def evaluate_stage(
 
     Each environment plays a number fixed beforehand, so that short episodes do not count more often than long ones.
     """
-    episodes = trial.episodes_of()
-    greedy = trial.mode == "greedy"
+    # Generated levels are sampled for each episode, whatever the mode.
+    greedy = trial.mode == "greedy" and "@" not in stage
+    episodes = trial.episodes_of() if greedy else trial.episodes
     num_envs = episodes if greedy else min(episodes, MOST_ENVIRONMENTS)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1

@@ -60,7 +60,7 @@ def as_png(results: Results, title: str) -> bytes:
 
 
 def _place(stage: str) -> tuple[int, int]:
-    return parse_stage(stage) if stage != GAME else (0, 1)
+    return (0, 1) if stage == GAME or "@" in stage else parse_stage(stage)
 
 
 def _draw(board: Axes, rows: Sequence[StageResult], worlds: list[int], numbers: list[int]) -> None:

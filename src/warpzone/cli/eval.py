@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,10 @@ class EvalConfig(TrainedAgent):
 
     stages: str = ""
     """Stages: all, a world, names, or game (from power-on); by default those trained on."""
+    levels: str = ""
+    """Generated levels by their seeds, such as 1000-1199, as one stage."""
+    difficulty: float = 0.3
+    """Difficulty of generated levels, 0 to 1."""
     episodes: int = 100
     """Episodes per stage and mode."""
     mode: str = "all"
@@ -58,6 +63,14 @@ class EvalConfig(TrainedAgent):
             raise ConfigError("--episodes must be at least 1.")
         if self.out is not None and self.out.suffix not in ("", *KINDS) and not self.out.is_dir():
             raise ConfigError(f"--out ends in .json, .md or .png, or is a folder, not {self.out.suffix!r}.")
+        if self.levels and not re.fullmatch(r"\d{1,18}(-\d{1,18})?", self.levels):
+            raise ConfigError(
+                f"--levels is a seed or a range of seeds such as 1000-1199, not {self.levels!r}."
+            )
+        if self.levels and self.lost_levels:
+            raise ConfigError("Generated levels are not played with the Lost Levels: give one of the two.")
+        if not 0 <= self.difficulty <= 1:
+            raise ConfigError(f"--difficulty is a number from 0 to 1, not {self.difficulty!r}.")
         self.modes()
 
     def modes(self) -> list[Mode]:
@@ -89,6 +102,8 @@ def run(argv: list[str]) -> int:
     agent, stages = open_agent(config, "eval", config.device)
     if config.stages or config.lost_levels:
         stages = parse_stages(config.stages or "all", lost_levels=config.lost_levels)
+    if config.levels:
+        stages = [*(stages if config.stages else []), f"levels-{config.levels}@{config.difficulty:g}"]
     if config.dry_run:
         print(json.dumps({"stages": stages, "modes": config.modes(), "episodes": config.episodes}))
         return EXIT_OK

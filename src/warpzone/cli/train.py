@@ -28,7 +28,7 @@ ABOUT = (
     "Every flag can be set by an environment variable too: WARPZONE_NUM_ENVS=32 is --num-envs 32. "
 )
 COMMON = {
-    "what to learn": "stages stage curriculum action_type trails teachers",
+    "what to learn": "stages stage levels difficulty curriculum action_type trails teachers",
     "how long": "until_clear_rate time_limit total_steps total_updates",
     "how to see it": "run_name runs_dir fresh resume video_interval dry_run",
     "resources": "preset device num_envs seed",

@@ -117,6 +117,10 @@ class StageConfig:
     """Sample the stage of each episode from all 32."""
     stage_span: int = 1
     """Number of consecutive stages, starting with --world and --stage."""
+    levels: str = ""
+    """Generated levels to play: their number, or endless."""
+    difficulty: float = 0.3
+    """Difficulty of generated levels, 0 to 1."""
     rom: str = ""
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     env_threads: int = 0
@@ -125,7 +129,16 @@ class StageConfig:
     """Stage sampling: uniform, by learning progress, or with fixed shares."""
 
     def names(self) -> list[str]:
-        """The stages as names."""
+        """The stages as names; all generated levels together come last, as one."""
+        if not self.levels:
+            return self.plain_names()
+        if not 0 <= self.difficulty <= 1:
+            raise ConfigError(f"--difficulty is a number from 0 to 1, not {self.difficulty!r}.")
+        beside = self.plain_names() if self.random_stage or self.stages else []
+        return [*beside, f"levels@{self.difficulty:g}"]
+
+    def plain_names(self) -> list[str]:
+        """The stages of the game."""
         if self.random_stage:
             return list(ALL_STAGES)
         if self.stages:

@@ -19,9 +19,10 @@ AREA_COUNTS = {AreaType.WATER: 3, AreaType.GROUND: 22, AreaType.UNDERGROUND: 3, 
 _ROW_EXIT, _ROW_ENEMY_PAGE = 14, 15
 
 
-def _require(what: str, value: object, most: int) -> None:
+def _require(what: str, of: str, value: object, most: int) -> None:
+    # The sentence is put together only where it is needed: levels are made of thousands of these.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ConfigError(f"{what} is a whole number from 0 to {most}, not {value!r}.")
+        raise ConfigError(f"The {what} of {of} is a whole number from 0 to {most}, not {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Header:
         if self.timer not in TIMERS:
             raise ConfigError(f"The timer of a level is 0, 200, 300 or 400, not {self.timer!r}.")
         for name, most in (("entrance", 7), ("backdrop", 7), ("style", 3), ("scenery", 3), ("terrain", 15)):
-            _require(f"The {name} of a level", getattr(self, name), most)
+            _require(name, "a level", getattr(self, name), most)
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,12 @@ class Object:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, ObjectKind):
             raise ConfigError(f"There is no level object {self.kind!r}: see warpzone.levels.ObjectKind.")
-        layout = LAYOUTS[self.kind]
+        layout, name = LAYOUTS[self.kind], "a " + self.kind.value
         with_row = layout.family in (Family.SINGLE, Family.SIZED)
-        _require(f"The column of a {self.kind}", self.column, OBJECT_PAGES * PAGE_COLUMNS - 1)
-        _require(f"The row of a {self.kind}", self.row, 11 if with_row else 0)
-        _require(f"The size of a {self.kind}", self.size, layout.largest)
-        _require(f"The spare bits of a {self.kind}", self.spare, 0xFF)
+        _require("column", name, self.column, OBJECT_PAGES * PAGE_COLUMNS - 1)
+        _require("row", name, self.row, 11 if with_row else 0)
+        _require("size", name, self.size, layout.largest)
+        _require("spare byte", name, self.spare, 0xFF)
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ class Enemy:
         if not isinstance(self.kind, EnemyKind):
             raise ConfigError(f"There is no enemy {self.kind!r}: see warpzone.levels.EnemyKind.")
         name = f"a {self.kind.name.lower().replace('_', ' ')}"
-        _require(f"The column of {name}", self.column, ENEMY_PAGES * PAGE_COLUMNS - 1)
-        _require(f"The row of {name}", self.row, 0 if self.kind is EnemyKind.PAGE else 13)
-        _require(f"The spare bits of {name}", self.spare, 0xFF)
+        _require("column", name, self.column, ENEMY_PAGES * PAGE_COLUMNS - 1)
+        _require("row", name, self.row, 0 if self.kind is EnemyKind.PAGE else 13)
+        _require("spare byte", name, self.spare, 0xFF)
         if self.kind is EnemyKind.PAGE and self.column % PAGE_COLUMNS == 15:
             raise ConfigError(f"A page of enemies can't begin in its last column ({self.column}).")
 
@@ -110,9 +111,9 @@ class Exit:
     row: int = _ROW_EXIT
 
     def __post_init__(self) -> None:
-        _require("The column of an exit", self.column, ENEMY_PAGES * PAGE_COLUMNS - 1)
-        _require("The page of an exit", self.page, 31)
-        _require("The world of an exit", self.world - 1 if isinstance(self.world, int) else self.world, 7)
+        _require("column", "an exit", self.column, ENEMY_PAGES * PAGE_COLUMNS - 1)
+        _require("page", "an exit", self.page, 31)
+        _require("world", "an exit", self.world - 1 if isinstance(self.world, int) else self.world, 7)
         check_area(self.area)
         if self.row != _ROW_EXIT:
             raise ConfigError("An exit has no row.")
@@ -136,7 +137,7 @@ class LevelData:
         if not isinstance(self.type, AreaType):
             raise ConfigError(f"A level is of type WATER, GROUND, UNDERGROUND or CASTLE, not {self.type!r}.")
         most = AREA_COUNTS[self.type] - 1
-        _require(f"The number of a {self.type.name.lower()} area", self.number, most)
+        _require("number", f"a {self.type.name.lower()} area", self.number, most)
         parts = str(self.stage).split("-")
         if len(parts) != 2 or parts[0] not in "12345678" or parts[1] not in "1234" or len(self.stage) != 3:
             raise ConfigError(f"A level takes the place of a stage '1-1' to '8-4', not {self.stage!r}.")
@@ -160,7 +161,7 @@ class LevelData:
 
 def check_area(area: int) -> None:
     """Refuse the number of an area that the game does not have."""
-    _require("The number of an area", area, 127)
+    _require("number", "an area", area, 127)
     if area % 32 >= AREA_COUNTS[AreaType(area // 32)]:
         raise ConfigError(f"The game has no area {area} ({AreaType(area // 32).name.lower()} {area % 32}).")
 

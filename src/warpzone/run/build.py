@@ -6,7 +6,7 @@ import hashlib
 import os
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from warpzone.collect.make import make_collector
 from warpzone.collect.overlap import OverlappedCollector
 from warpzone.engine.rom import rom
 from warpzone.envs.config import ViewConfig
+from warpzone.envs.level_pool import TRAINING_SEED, LevelPoolEnv, LevelSource, parse_count
 from warpzone.envs.make import make_envs
 from warpzone.envs.nes_py.vector import BackendVectorEnv
 from warpzone.envs.rewards import RewardConfig
+from warpzone.envs.vector import MarioVectorEnv
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
@@ -95,14 +97,20 @@ def build_envs(
             )
             for seed, view in zip(seeds, views, strict=True)
         ]
-    envs = [
-        make_envs(
-            view, each, stages, threads=emulation_threads(config), seed=seed, frame_stack=1,
-            autoreset_mode="same_step", reward=reward, rom=rom_path,
-            empty=pinned if device.type == "cuda" else np.empty,
-        )
-        for seed, view in zip(seeds, views, strict=True)
-    ]  # fmt: skip
+    shared: Any = {
+        "threads": emulation_threads(config), "frame_stack": 1, "autoreset_mode": "same_step", "reward": reward,
+        "rom": rom_path, "empty": pinned if device.type == "cuda" else np.empty,
+    }  # fmt: skip
+    envs: list[MarioVectorEnv] = []
+    for half, (seed, view) in enumerate(zip(seeds, views, strict=True)):
+        if config.stage.levels:
+            # Without end, each half has levels of its own.
+            count = parse_count(config.stage.levels)
+            first = TRAINING_SEED if count else TRAINING_SEED + (half << 36)
+            source = LevelSource(count, config.stage.difficulty, first)
+            envs.append(LevelPoolEnv(each, source, stages[:-1], seed=seed, **{**asdict(view), **shared}))
+        else:
+            envs.append(make_envs(view, each, stages, seed=seed, **shared))
     took_s = sum(part.construction_s for part in envs)
     n = config.collect.num_envs
     say(f"[env] constructing env {n}/{n} ({1e3 * took_s:.0f} ms, {envs[0].threads} threads, native)")

@@ -11,6 +11,7 @@ from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig, ViewConfig
+from warpzone.envs.level_pool import parse_count
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
@@ -179,6 +180,14 @@ class TrainConfig:
     def check(self) -> None:
         """Refuse, in a sentence, settings that do not go together."""
         self.stage.names()
+        if self.stage.levels:
+            parse_count(self.stage.levels)
+            if self.backend.backend != "native" or self.scale.on_cluster:
+                raise ConfigError(
+                    "--levels needs the native engine in this process: leave --backend and --cluster out."
+                )
+            if self.trail.trails not in ("", AUTO):
+                raise ConfigError("--levels has no trails: leave --trails out.")
         recurrent = self.model.recurrent_type != "none"
         self.learn.decisions_per_minibatch(self.collect.num_envs, self.collect.rollout_steps, recurrent)
         if self.run.learner == "native":

@@ -12,7 +12,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.config import ScriptConfig, TrainConfig
 
 CONFIG_FILE = "config.json"
-STAGE_CHOICES = ("world", "stage", "stage_span", "stages")
+STAGE_CHOICES = ("world", "stage", "stage_span", "stages", "levels")
 _ONCE: Any = {
     "fresh": False,
     "resume": "",
@@ -54,7 +54,7 @@ def saved_settings(folder: Path) -> TrainConfig | None:
 
 def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | None:
     """The settings of a run, wherever its folder has been moved to; of `given`, a way to choose stages replaces the one
-    before, whichever of the four it was."""
+    before, whichever of them it was."""
     saved = saved_settings(folder)
     if saved is None:
         return None
@@ -63,6 +63,8 @@ def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | No
         choice = {"stages": "", "random_stage": False}
     if "stages" in given:
         choice = {"random_stage": False}
+    if choice and "levels" not in given:
+        choice["levels"] = ""
     return dataclasses.replace(
         saved,
         run=dataclasses.replace(saved.run, run_name=folder.name, runs_dir=str(folder.parent)),

@@ -272,13 +272,15 @@ def open_session(
     curriculum = Curriculum(config.stage.curriculum, stages)
     rom = config.stage.rom or None
     search = None
-    if config.trail.trails == AUTO and config.backend.backend == "native":
+    # What is learned on levels is not to depend on one of them: no trails.
+    trails = "" if config.stage.levels else config.trail.trails
+    if trails == AUTO and config.backend.backend == "native":
         search = TrailSearch(
             plan.folder / "trails", stages, config.view, plan.rom_sha256, rom, say, lambda: bool(stop)
         )
         ways = search.known() if plan.source is not None else {}
     else:
-        ways = load_ways(config.trail.trails, stages, config.view, plan.rom_sha256, rom)
+        ways = load_ways(trails, stages, config.view, plan.rom_sha256, rom)
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
     with (
         closing(build_components(config, plan.device, say, plan.teachers, placement)) as components,
