@@ -8,16 +8,19 @@ from dataclasses import asdict, dataclass
 
 from rich.console import Console
 
+from warpzone.cli.doctor_checks import check_installation, print_checks
+from warpzone.cli.doctor_cluster import ClusterConfig, check_cluster
 from warpzone.cli.doctor_trials import REPORT, TrialsConfig, print_report, read_report, run_trials, summarise
 from warpzone.cli.flags import parse
 from warpzone.errors import ConfigError
 
-USAGE = """usage: warpzone doctor [sync|async|report] [-h] ...
+USAGE = """usage: warpzone doctor [sync|async|report|cluster] [-h] ...
 
 Without a word: check the installation, one line each.
   sync    stability trials with all environments in one process
   async   stability trials with a worker process for each environment (nes-py)
-  report  totals, success rates and times of all trials so far"""
+  report  totals, success rates and times of all trials so far
+  cluster that all nodes of a Ray cluster have the same, and how far away they are"""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ReportConfig:
     """File of trial results (JSON lines)."""
 
 
-SETTINGS = {"sync": TrialsConfig, "async": TrialsConfig, "report": ReportConfig}
+SETTINGS = {"sync": TrialsConfig, "async": TrialsConfig, "report": ReportConfig, "cluster": ClusterConfig}
 
 
 def run(argv: list[str]) -> int:
@@ -39,16 +42,16 @@ def run(argv: list[str]) -> int:
     # Results are for files and pipes as often as for a terminal: no wrapping at its width.
     console = Console(width=None if sys.stdout.isatty() else 160, soft_wrap=not sys.stdout.isatty())
     if not argv:
-        from warpzone.cli.doctor_checks import check_installation, print_checks
-
         return print_checks(check_installation(), console)
     word, rest = argv[0], argv[1:]
     if word == "report":
         config = parse(ReportConfig(), rest, "warpzone doctor report")
         print_report(summarise(read_report(config.report)), console)
         return 0
+    if word == "cluster":
+        return print_checks(check_cluster(parse(ClusterConfig(), rest, "warpzone doctor cluster")), console)
     if word not in ("sync", "async"):
-        raise ConfigError(f"warpzone doctor knows sync, async and report, not {word!r}.")
+        raise ConfigError(f"warpzone doctor knows sync, async, report and cluster, not {word!r}.")
     trials = parse(TrialsConfig(), rest, f"warpzone doctor {word}")
     if word == "async" and trials.backend == "native":
         raise ConfigError("The native engine has threads, not workers: use doctor sync --backend native.")

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -150,42 +150,41 @@ def answers(address: str, limit_s: float) -> bool:
     return True
 
 
-def check_nodes(cluster: Cluster, rom: str = "") -> dict[str, dict[str, str]]:
-    """What is installed on every node, by its address; a ConfigError where it differs from here."""
-    own, found = identity(rom), identities(cluster, rom)
-    for node, theirs in found.items():
-        for what, value in own.items():
-            if theirs.get(what) != value:
-                raise ConfigError(
-                    f"Node {node} has another {what} than this machine ({theirs.get(what, 'none')}, not {value}): "
-                    "install the same there."
-                )
-    return found
+def check_nodes(cluster: Cluster, rom: str = "") -> None:
+    """Raise ConfigError if a node has other versions, another ROM or another engine than this machine."""
+    own, asked = identity(rom), [(node, ask(cluster, node, identity, rom)) for node in cluster.nodes()]
+    for node, ref in asked:
+        if differs := different(own, answer(cluster, node, ref)):
+            raise ConfigError(f"Node {node['NodeManagerAddress']} has {differs}: install the same there.")
 
 
-def identities(cluster: Cluster, rom: str = "") -> dict[str, dict[str, str]]:
-    """`identity` of every node."""
+def different(own: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+    """What a node has otherwise than this machine, in words."""
+    return ", ".join(
+        f"another {what} ({theirs.get(what)}, here {value})"
+        for what, value in own.items()
+        if theirs.get(what) != value
+    )
+
+
+def ask(cluster: Cluster, node: Mapping[str, Any], function: Callable[..., Any], *given: Any) -> Any:
+    """Call a function on a node; take what it returns by `answer`."""
     ray = cluster.ray
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    asked = {
-        node["NodeManagerAddress"]: ray.remote(identity)
-        .options(num_cpus=0, max_retries=0, scheduling_strategy=strategy(node["NodeID"], soft=False))
-        .remote(rom)
-        for node in cluster.nodes()
-    }
-    found = {}
-    for node, ref in asked.items():
-        try:
-            found[node] = ray.get(ref, timeout=NODES_S)
-        except ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, Error):
-                raise ConfigError(f"Node {node}: {error.cause}") from None
-            raise ConfigError(
-                f"Node {node} can't run Warpzone ({error.cause!r}): install it there."
-            ) from None
-        except ray.exceptions.RayError as error:
-            raise ClusterError(f"Node {node} does not answer ({type(error).__name__}).") from None
-    return found
+    there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    return ray.remote(function).options(num_cpus=0, max_retries=0, scheduling_strategy=there).remote(*given)
+
+
+def answer(cluster: Cluster, node: Mapping[str, Any], ref: Any) -> Any:
+    """What a node answers, or a ConfigError that says why it can't."""
+    ray, name = cluster.ray, node["NodeManagerAddress"]
+    try:
+        return ray.get(ref, timeout=NODES_S)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, Error):
+            raise ConfigError(f"Node {name}: {error.cause}") from None
+        raise ConfigError(f"Node {name} can't run Warpzone ({error.cause!r}): install it there.") from None
+    except ray.exceptions.RayError as error:
+        raise ConfigError(f"Node {name} does not answer ({type(error).__name__}).") from None
 
 
 def _why_not(address: str, error: Exception) -> str:

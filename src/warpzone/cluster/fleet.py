@@ -164,10 +164,11 @@ class Fleet:
                     lost = str(gone)
             self._replace(slot, lost)
         for _ in range(ATTEMPTS):
-            ref = slot.began.pop(group)
+            ref = slot.began[group]
             if self._wait([ref], START_S):
                 try:
                     first = self._get(ref)
+                    del slot.began[group]
                     slot.node = self._get(slot.ready)
                     return first, True
                 except _Gone as gone:
@@ -191,9 +192,10 @@ class Fleet:
         slot.pending.clear()
         self._start(slot)
         for group in range(len(self.settings.views)):
+            if group not in slot.began:
+                self.episodes_lost += self.settings.num_envs
             seeds, weights = self.first(slot.index, group, slot.replaced)
             slot.began[group] = slot.actor.reset.remote(group, seeds, weights)
-            self.episodes_lost += self.settings.num_envs
 
     def _start(self, slot: Slot) -> None:
         threads = self.settings.threads

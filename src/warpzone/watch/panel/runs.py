@@ -90,6 +90,8 @@ def _short(value: Any) -> Any:
         return float(f"{value:.5g}") if abs(value) < 1e5 else round(value)
     if isinstance(value, dict):
         return {str(k): _short(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_short(v) for v in value]
     return value
 
 

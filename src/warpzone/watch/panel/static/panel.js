@@ -76,8 +76,20 @@ const showStatus = (status) => {
     ["stagnating", last.stagnation_envs === undefined ? null : `${last.stagnation_envs} environments`],
     ["checkpoint", status.checkpoint.global_update ? `update ${status.checkpoint.global_update}` : "none yet"],
   ]);
+  showHosts(last);
   showBoard(status.clear_rate, status.stage_share);
   showControls(control ?? {});
+};
+
+const showHosts = (last) => {
+  const hosts = last.hosts ?? [];
+  $("hosts-card").hidden = !hosts.length;
+  $("hosts-note").textContent = `${last.host_restarts} restarts, ${last.episodes_lost} episodes lost, ${short(last.bytes_per_decision)} bytes a decision`;
+  $("hosts").replaceChildren(...hosts.map((host, i) => {
+    const row = make("tr");
+    row.append(...[i, host.node, short(host.decisions_per_s), short(host.mb_per_s), `${short(host.round_trip_ms)} ms`, `${short(host.lag_ms)} ms`, host.restarts].map((t) => make("td", t)));
+    return row;
+  }));
 };
 
 const board = new Map(STAGES.map((stage) => {
