@@ -141,7 +141,7 @@ def test_a_dry_run_prints_the_settings_and_runs_nothing(
 
 def test_bad_words_and_missing_reports_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="sync, async and report"):
+    with pytest.raises(ConfigError, match="sync, async, report and cluster"):
         run(["cure"])
     with pytest.raises(ConfigError, match="threads, not workers"):
         run(["async", "--backend", "native"])
