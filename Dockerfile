@@ -23,7 +23,7 @@ COPY constraints.txt /tmp/
 COPY --from=build /wheels /tmp/wheels
 # nes-py, through which the ROM comes, is built here; the compiler is not needed afterwards.
 RUN pip3 install --no-cache-dir -c /tmp/constraints.txt --extra-index-url https://download.pytorch.org/whl/${TORCH_INDEX} \
-        /tmp/wheels/*.whl \
+        "$(echo /tmp/wheels/*.whl)[train]" \
     && apt-get purge -y g++ && apt-get autoremove -y && rm -rf /tmp/wheels
 RUN useradd --create-home mario && mkdir /runs && chown mario /runs
 USER mario

@@ -70,7 +70,7 @@ release-check: test docs ## everything a release has to pass: tests, docs, figur
 	rm -rf build/release
 	$(BIN)/python -m build --outdir build/release
 	$(PYTHON) -m venv build/release/env
-	build/release/env/bin/python -m pip install --quiet -c constraints.txt build/release/*.whl
+	build/release/env/bin/python -m pip install --quiet -c constraints.txt "$$(echo build/release/*.whl)[train]"
 	build/release/env/bin/warpzone train --runs-dir build/release/runs --total-updates 2 --no-record-video --plain
 	build/release/env/bin/warpzone eval --runs-dir build/release/runs --checkpoint mario --episodes 2 --mode sampled
 

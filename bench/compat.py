@@ -142,7 +142,7 @@ def make_environment(folder: Path, row: Row, wheel: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         if requirements[-1] == f"torch=={TORCH_HERE}":
             link_torch(folder)
-        pip(*target, *requirements, str(wheel))
+        pip(*target, *requirements, f"{wheel}[train]")
         installed.write_text("\n".join(requirements) + "\n")
     pip(*target, "--force-reinstall", "--no-deps", str(wheel))
     return python

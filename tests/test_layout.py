@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src"
 LAYERS = (
-    {"errors", "custom_code"},
+    {"errors", "extras", "custom_code"},
     {"engine"},
     {"envs", "model", "compat", "levels"},
     {"learn", "collect", "watch", "checkpoints", "agents", "starts"},

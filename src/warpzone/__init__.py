@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from warpzone.errors import CheckpointError, ConfigError, Error, RomError
+from warpzone.extras import what_to_install
 
 if TYPE_CHECKING:
     from warpzone.api import Agent, load_agent, train
@@ -56,4 +57,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'warpzone' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LAZY[name]), name)
+    try:
+        return getattr(import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        sentence = what_to_install(error, f"warpzone.{name}")
+        if sentence is None:
+            raise
+        raise ConfigError(sentence) from error

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from warpzone.cli.flags import PREFIX, SWITCHES, Flag, blank, flags_of
 from warpzone.errors import nearest
+
+if TYPE_CHECKING:
+    from warpzone.cli.flags import Flag
 
 COMMANDS = {
     "train": "train an agent",
@@ -54,11 +57,16 @@ def settings_of_commands() -> dict[str, type]:
 
 def flags_of_commands() -> dict[str, list[Flag]]:
     """The flags of every command."""
+    # Not above: help and version need no package of an extra.
+    from warpzone.cli.flags import blank, flags_of
+
     return {command: flags_of(blank(kind)) for command, kind in settings_of_commands().items()}
 
 
 def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
     """A warning for every WARPZONE_ variable that is neither a flag of any command nor otherwise known."""
+    from warpzone.cli.flags import PREFIX, SWITCHES
+
     names = [name for name in environ if name.startswith(PREFIX) and name not in SWITCHES]
     if not names:
         return []

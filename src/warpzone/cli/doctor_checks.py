@@ -119,7 +119,7 @@ def check_cuda() -> Check:
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
-        return Check("cuda", False, f"torch does not load: {error}", "pip install torch")
+        return Check("cuda", False, f"torch does not load: {error}", "pip install 'warpzone[train]'")
     if torch.cuda.is_available():
         names = ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
         return Check("cuda", True, names)

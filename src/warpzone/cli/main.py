@@ -9,6 +9,7 @@ from importlib import import_module
 
 from warpzone.cli.commands import COMMANDS, misspelt_variables, usage
 from warpzone.errors import Error, nearest
+from warpzone.extras import what_to_install
 
 EXIT_BAD_INPUT = 2
 
@@ -16,6 +17,31 @@ EXIT_BAD_INPUT = 2
 def main(argv: list[str] | None = None) -> int:
     """Run a subcommand; the exit status."""
     argv = sys.argv[1:] if argv is None else argv
+    try:
+        return dispatch(argv)
+    except ModuleNotFoundError as error:
+        sentence = what_to_install(error, argv[0] if argv else "the command line")
+        if sentence is None:
+            raise
+        print(f"warpzone: {sentence}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except Error as error:
+        print(f"warpzone: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except KeyboardInterrupt as interrupt:
+        # A signal that was not awaited, or the second one: its number is there if we raised it.
+        number = int(interrupt.args[0]) if interrupt.args else signal.SIGINT
+        print("warpzone: interrupted", file=sys.stderr)
+        return 128 + number
+    except BrokenPipeError:
+        return 0
+
+
+def dispatch(argv: list[str]) -> int:
+    """Answer what needs no subcommand, or run one."""
+    if not argv:
+        # Without the packages of an extra none of the listed commands would run.
+        import_module("tyro")
     if not argv or argv[0] in ("-h", "--help"):
         print(f"Trains agents that clear Super Mario Bros.\n\n{usage('warpzone COMMAND', COMMANDS)}")
         return 0
@@ -31,18 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     for warning in misspelt_variables(os.environ):
         print(warning, file=sys.stderr)
-    try:
-        return int(import_module(f"warpzone.cli.{argv[0]}").run(argv[1:]))
-    except Error as error:
-        print(f"warpzone: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
-    except KeyboardInterrupt as interrupt:
-        # A signal that was not awaited, or the second one: its number is there if we raised it.
-        number = int(interrupt.args[0]) if interrupt.args else signal.SIGINT
-        print("warpzone: interrupted", file=sys.stderr)
-        return 128 + number
-    except BrokenPipeError:
-        return 0
+    return int(import_module(f"warpzone.cli.{argv[0]}").run(argv[1:]))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warpzone.errors import ConfigError
+from warpzone.extras import what_to_install
 from warpzone.watch.durable import pending_file
 from warpzone.watch.fields import FIELDS, KINDS
 from warpzone.watch.jsonl import Record
@@ -40,7 +41,8 @@ def metrics_table(records: Sequence[Record]) -> pa.Table:
         import pyarrow as pa
     except ImportError as error:
         # pip does not know that newer versions refuse NumPy 1.
-        raise ConfigError(f"Parquet can't be written ({error}): with NumPy 1 install pyarrow<26.") from error
+        sentence = f"Parquet can't be written ({error}): with NumPy 1 install pyarrow<26."
+        raise ConfigError(what_to_install(error, "Parquet") or sentence) from error
     types = {"float": pa.float64(), "int": pa.int64(), "bool": pa.bool_()}
     columns: dict[str, pa.Array] = {}
     for name in columns_of(records):

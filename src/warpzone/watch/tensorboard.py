@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from warpzone.extras import what_to_install
 from warpzone.watch.fields import GROUP_OF
 from warpzone.watch.jsonl import Record
 
@@ -61,8 +62,11 @@ def open_tensorboard(
         writer = SummaryWriter(log_dir=str(folder), purge_step=resume_step)
         writer.add_text("meta/started", time.strftime("%Y-%m-%d %H:%M:%S"), resume_step or 0)
         writer.flush()
-    except (OSError, ImportError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except ImportError as error:
+        say(f"[train][warn] no tensorboard: {what_to_install(error, 'it') or error}")
+        return None
+    except OSError as error:
+        reason = error.strerror or error
         say(f"[train][warn] no tensorboard: cannot write {folder} ({reason})")
         return None
     say(f"[train][log] tensorboard_log_dir={folder}")

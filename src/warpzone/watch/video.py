@@ -31,7 +31,7 @@ def write_video(frames: Iterable[Frame], path: Path, *, fps: int = NES_FPS, scal
         raise ConfigError(f"{path} is not a video name; end it in .mp4 or .gif")
     package, name = ("av", "PyAV") if path.suffix == ".mp4" else ("PIL", "Pillow")
     if not is_installed(package):
-        raise ConfigError(f"{path} needs {name}, which is not installed.")
+        raise ConfigError(f"{path} needs {name}, which is not installed: pip install 'warpzone[train]'.")
     if fps < 1 or scale < 1:
         raise ConfigError("a video needs a frame rate and a scale of at least 1")
     stream = iter(frames)

@@ -29,9 +29,7 @@ def open_wandb(project: str, *, run_name: str, folder: Path, config: Mapping[str
     try:
         import wandb
     except ImportError as error:
-        raise ConfigError(
-            "--wandb-project needs wandb; install it with `pip install warpzone[wandb]`"
-        ) from error
+        raise ConfigError("--wandb-project needs wandb: pip install 'warpzone[wandb]'.") from error
     folder.mkdir(parents=True, exist_ok=True)
     run = wandb.init(project=project, name=run_name, dir=str(folder), config=dict(config), resume="allow")
     run.define_metric("*", step_metric="global_step")

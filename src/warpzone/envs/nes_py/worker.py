@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
@@ -182,16 +181,27 @@ class Worker(AsyncVectorEnv):
         """State and stack of a stuck process. It writes the stack itself, unless the kernel has stopped it."""
         pid, path = self.process.pid, _stack_file(self._plan, self.process.pid)
         try:
-            state = psutil.Process(pid).status()
-            if state != psutil.STATUS_STOPPED and path.exists():
+            state = _state(pid)
+            if state != "stopped" and path.exists():
                 os.kill(pid, signal.SIGUSR1)
                 deadline = time.monotonic() + _STACK_TIMEOUT_S
                 while time.monotonic() < deadline and not path.stat().st_size:
                     time.sleep(0.02)
-        except (psutil.Error, ProcessLookupError):
+        except ProcessLookupError:
             return ""
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
         return "".join(f"\n  {line}" for line in [f"state: {state}", *lines[:_STACK_LINES]])
+
+
+def _state(pid: int) -> str:
+    """What the kernel says of a process, such as "sleeping"; "unknown" where there is no /proc."""
+    if not Path("/proc/self/status").exists():
+        return "unknown"
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        raise ProcessLookupError(pid) from None
+    return next(line for line in lines if line.startswith("State:")).partition("(")[2].rstrip(")")
 
 
 def _stack_file(plan: EnvPlan, pid: int) -> Path:

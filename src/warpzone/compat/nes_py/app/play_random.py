@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.progress import track
+from tqdm import tqdm
 
 
 def play_random(env: Any, steps: int) -> None:
     """Take random actions for so many steps, in a window, and close the environment."""
     done = True
     try:
-        for _ in track(range(steps), description="random play"):
+        for _ in tqdm(range(steps), "random play"):
             if done:
                 env.reset()
             result = env.step(env.action_space.sample())
