@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nes/bytemap.hpp"
+#include "nes/ppu_address.hpp"
 #include "nes/ppu_sprites.hpp"
 
 namespace wz::ppu {
@@ -197,7 +198,8 @@ void clear_pipeline(Ppu& p) {
 }  // namespace
 
 void walk_address(Ppu& p, int from, int to, bool prerender) {
-    for (int dot = std::max(8, (from + 7) & ~7); dot < std::min(to, 257); dot += 8) p.v = next_column(p.v);
+    const int columns = (std::min(to, 257) - 1) / 8 - (std::max(from, 1) - 1) / 8;
+    if (columns > 0) p.v = columns_right(p.v, columns);
     if (from <= 256 && to > 256) p.v = next_row(p.v);
     if (from <= 257 && to > 257) p.v = take(p.v, p.t, kHorizontal);
     if (prerender && from <= 304 && to > 280) p.v = take(p.v, p.t, kVertical);
@@ -310,9 +312,7 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
             if (whole || (dot <= 320 && dot + (end - p.done) > 257)) p.oam_addr = 0;
             if (!out && !p.pipeline_live) {
                 if (whole) {
-                    u16 v = p.v;
-                    for (int i = 0; i < lines; ++i) v = next_row(v);
-                    p.v = next_column(next_column(take(v, p.t, kHorizontal)));
+                    p.v = columns_right(take(rows_down(p.v, lines), p.t, kHorizontal), 2);
                     p.done += i64{lines} * kDotsPerLine;
                 } else {
                     const int to = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (end - p.done)));
@@ -331,8 +331,7 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
                 } else {
                     const int left = std::max(dot - 1, 0), right = std::min(to - 1, 256);
                     if (left < right) {
-                        u16 start = p.v;
-                        for (int i = 0; i < 2 + left / 8; ++i) start = previous_column(start);
+                        const u16 start = columns_right(p.v, -2 - left / 8);
                         draw_span(p, c, *out, line, start, left, right);
                     }
                     walk_address(p, dot, to, false);

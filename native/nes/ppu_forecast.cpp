@@ -1,18 +1,12 @@
 #include <algorithm>
 
-#include "nes/ppu.hpp"
+#include "nes/ppu_address.hpp"
 #include "nes/ppu_sprites.hpp"
 
 namespace wz::ppu {
 namespace {
 
 inline u8 reversed(u8 b) { return static_cast<u8>((b * 0x0202020202ull & 0x010884422010ull) % 1023); }
-
-/// The address `columns` tiles to the right of v.
-inline u16 column_at(u16 v, int columns) {
-    const int x = (v & 31) + columns;
-    return static_cast<u16>(((v & ~31) | (x & 31)) ^ ((x & 32) << 5));
-}
 
 i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
     if ((p.mask & kRendering) != kRendering) return kNever;
@@ -51,22 +45,24 @@ i64 forecast_sprite_zero(Ppu& p, const Cartridge& c, int line, int dot) {
         visible = 0xFF >> (8 - s.x);
     if (s.x > 247) visible &= 0xFF << (s.x - 247);
     const u8* patterns = pattern_bytes(p, c);
+    if (const int above = std::max(s.top, unplayed) - y; above > 0) {
+        v = take(rows_down(v, above), p.t, kHorizontal);
+        y += above;
+    }
     for (; y < bottom; ++y) {
-        if (y >= s.top && y >= unplayed) {
-            int row;
-            const u8* shape = patterns + sprite_tile(p, s, y - s.top, row) * 16;
-            u8 sprite = shape[row] | shape[row + 8];
-            if (s.attributes & 0x40) sprite = reversed(sprite);
-            if (sprite & visible) {
-                const int offset = s.x + p.fine_x;
-                const TileRow a = fetch_tile(p, c, column_at(v, offset >> 3));
-                const TileRow b = fetch_tile(p, c, column_at(v, (offset >> 3) + 1));
-                const int under = ((a.lo | a.hi) << 8 | b.lo | b.hi) >> (8 - (offset & 7));
-                const int hit = sprite & visible & under & 0xFF;
-                if (hit)
-                    return p.origin + i64{y} * kDotsPerLine + s.x + 1 +
-                           (__builtin_clz(static_cast<u32>(hit)) - 24);
-            }
+        int row;
+        const u8* shape = patterns + sprite_tile(p, s, y - s.top, row) * 16;
+        u8 sprite = shape[row] | shape[row + 8];
+        if (s.attributes & 0x40) sprite = reversed(sprite);
+        if (sprite & visible) {
+            const int offset = s.x + p.fine_x;
+            const TileRow a = fetch_tile(p, c, columns_right(v, offset >> 3));
+            const TileRow b = fetch_tile(p, c, columns_right(v, (offset >> 3) + 1));
+            const int under = ((a.lo | a.hi) << 8 | b.lo | b.hi) >> (8 - (offset & 7));
+            const int hit = sprite & visible & under & 0xFF;
+            if (hit)
+                return p.origin + i64{y} * kDotsPerLine + s.x + 1 +
+                       (__builtin_clz(static_cast<u32>(hit)) - 24);
         }
         v = take(next_row(v), p.t, kHorizontal);
     }
@@ -92,21 +88,36 @@ i64 overflow_on_line(const Ppu& p, int line) {
     return kNever;
 }
 
+/// Whether eight sprites may meet on a line: looks at bands of eight lines, and is right when it says no.
+bool crowded(const Ppu& p) {
+    // Hidden sprites are all in one band: four counts of each, so that one addition need not wait for the
+    // last.
+    u8 count[4][32] = {};
+    for (int i = 0; i < 64; ++i) ++count[i & 3][p.oam[i * 4] >> 3];
+    u8 above[34] = {};  // from the third on: sprites that begin in each band
+    for (int i = 0; i < 32; ++i)
+        above[i + 2] = static_cast<u8>(count[0][i] + count[1][i] + count[2][i] + count[3][i]);
+    const int tall = (p.ctrl & kTallSprites) ? 0xFF : 0;
+    int found = 0;
+    for (int i = 0; i < Frame::kHeight / 8; ++i)
+        found |= above[i + 2] + above[i + 1] + (above[i] & tall) >= 8;
+    return found;
+}
+
 i64 forecast_overflow(const Ppu& p, int line) {
     // Most sprites wait below the screen. Without eight on one line there is nothing to find.
+    if (!crowded(p)) return kNever;
     i8 change[272] = {};
     const int height = (p.ctrl & kTallSprites) ? 16 : 8;
-    int shown = 0, top = Frame::kHeight, bottom = 0;
+    int top = Frame::kHeight, bottom = 0;
     for (int i = 0; i < 64; ++i) {
         const int y = p.oam[i * 4];
         if (y >= Frame::kHeight) continue;
-        ++shown;
         ++change[y];
         --change[y + height];
         top = std::min(top, y);
         bottom = std::max(bottom, y + height);
     }
-    if (shown < 8) return kNever;
     int on_line = 0;
     for (int y = top; y < std::min(bottom, Frame::kHeight); ++y) {
         on_line += change[y];

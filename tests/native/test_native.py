@@ -17,6 +17,7 @@ BUILD = ROOT / "build" / "native-tests"
 ROM = "{rom}"
 """Stands for the path of the ROM."""
 PROGRAMS = {
+    "address": [],
     "cpu": [],
     "console": ["15", "1", "120"],
     "fuzz": [],
