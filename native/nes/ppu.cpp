@@ -2,136 +2,11 @@
 
 #include <algorithm>
 
-#include "nes/bytemap.hpp"
 #include "nes/ppu_address.hpp"
-#include "nes/ppu_sprites.hpp"
+#include "nes/ppu_draw.hpp"
 
 namespace wz::ppu {
 namespace {
-
-/// Marks a background pixel that a sprite has claimed; the colour look-up ignores the bit.
-constexpr u8 kClaimed = 0x40;
-
-/// The eight pixels (0 or 1) of a pattern plane, leftmost in the lowest byte.
-inline u64 spread(u8 plane) {
-    const u64 bits = splat(plane) & 0x0102040810204080ull;
-    return ((bits + splat(0x7F)) >> 7) & splat(1);
-}
-inline u64 tile_row(const Ppu& p, const Cartridge& c, int tile, int row) {
-    if (!c.chr_is_ram) return load64(c.tiles.data() + tile * 64 + row * 8);
-    const u8* pattern = p.chr_ram + tile * 16 + row;
-    return spread(pattern[0]) | spread(pattern[8]) << 1;
-}
-/// 0xFF in every byte whose pixel (low two bits) is not transparent.
-inline u64 opaque_bytes(u64 pixels) { return ((pixels | pixels >> 1) & splat(1)) * 0xFF; }
-
-/// The 32 palette entries as colours, as the output stage sees them: entry 0 behind everything.
-void output_colours(const Ppu& p, u8 (&table)[64]) {
-    const u8 keep = (p.mask & 1) ? 0x30 : 0x3F;
-    for (int i = 0; i < 64; ++i) table[i] = p.palette[(i & 3) ? (i & 31) : 0] & keep;
-}
-
-inline u8 backdrop(const Ppu& p) {
-    // With rendering off and v inside the palette, the output stage shows the entry v points at.
-    const int at = (p.v & 0x3F00) != 0x3F00 ? 0 : (p.v & 3) ? p.v & 0x1F : p.v & 0x0F;
-    return p.palette[at] & ((p.mask & 1) ? 0x30 : 0x3F);
-}
-
-void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
-    const u8 colour = backdrop(p);
-    while (from < to) {
-        const int y = static_cast<int>(from / kDotsPerLine), dot = static_cast<int>(from % kDotsPerLine);
-        const int end = static_cast<int>(std::min<i64>(kDotsPerLine, dot + (to - from)));
-        const int left = std::clamp(dot - 1, 0, 256), right = std::clamp(end - 1, 0, 256);
-        std::memset(out.line(y) + left, colour, static_cast<std::size_t>(right - left));
-        out.emphasis[y] = p.mask >> 5;
-        from += end - dot;
-    }
-}
-
-/// The top `rows` lines (Rows of them, where that is known) of the 33 tiles from `start`, as palette slots
-/// 0..15.
-template <int Rows>
-void draw_tiles(const Ppu& p, const Cartridge& c, u8* line, u16 start, int rows) {
-    const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
-    const int attribute_shift = (start >> 4) & 4, attribute_row = 0x3C0 | ((start >> 4) & 0x38);
-    const int name_row = start & 0x3E0;
-    const int count = Rows ? Rows : rows;
-    const u8* const tiles = c.tiles.data() + (table * 8 + fine_y) * 8;
-    line -= p.fine_x;
-    int column = start & 31;
-    const u8* names = p.vram + c.nametable[(start >> 10) & 3];
-    const u8* const next_names = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
-    for (int i = 0; i < 33; ++i, ++column, line += 8) {
-        if (column == 32) {
-            column = 0;
-            names = next_names;
-        }
-        const int tile = names[name_row | column];
-        const int attribute = names[attribute_row | column >> 2] >> (attribute_shift | (column & 2)) & 3;
-        const u64 slot = splat(static_cast<u8>(attribute << 2));
-        if (__builtin_expect(c.chr_is_ram, 0)) {
-            for (int r = 0; r < count; ++r)
-                store64(line + r * Frame::kStride, tile_row(p, c, table + tile, fine_y + r) | slot);
-        } else {
-            const u8* from = tiles + tile * 64;
-            for (int r = 0; r < count; ++r) store64(line + r * Frame::kStride, load64(from + r * 8) | slot);
-        }
-    }
-}
-
-/// One line of a sprite over eight palette slots at `at`. The first opaque sprite claims a pixel even where
-/// it then hides behind the background.
-inline void draw_sprite_row(const Ppu& p, const Cartridge& c, const Sprite& s, int line, u8* at) {
-    u64 clip = ~0ull;
-    if (!(p.mask & kLeftSprites) && s.x < 8) clip = s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
-    const u64 slot = splat(static_cast<u8>(16 | (s.attributes & 3) << 2));
-    int row;
-    const int tile = sprite_tile(p, s, line, row);
-    u64 pixels = tile_row(p, c, tile, row);
-    if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
-    const u64 under = load64(at);
-    const u64 claimed = ((under >> 6) & splat(1)) * 0xFF;
-    const u64 mine = opaque_bytes(pixels) & ~claimed & clip;
-    const u64 visible = (s.attributes & 0x20) ? mine & ~opaque_bytes(under) : mine;
-    store64(at, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
-}
-
-/// Composes sprites over palette slots in lines [first, last); the first eight in OAM order show on a line.
-void draw_sprites(const Ppu& p, const Cartridge& c, Frame& out, int first, int last) {
-    u8 shown[Frame::kHeight] = {};
-    for (int i = 0; i < 64; ++i) {
-        const Sprite s = sprite_at(p, i);
-        const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
-        for (int y = from; y < to; ++y)
-            if (shown[y]++ < 8) draw_sprite_row(p, c, s, y - s.top, out.line(y) + s.x);
-    }
-}
-
-/// Pixels [left, right) of line y, with everything as it is now for the whole of them. `start` is the address
-/// of the line's first tile.
-void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, int left, int right) {
-    alignas(64) u8 buffer[Frame::kStride] = {};
-    u8* line = buffer + Frame::kMargin;
-    if (p.mask & kShowBackground) {
-        draw_tiles<0>(p, c, line, start, 1);
-        if (!(p.mask & kLeftBackground)) store64(line, 0);
-    }
-    if (p.mask & kShowSprites) {
-        int shown = 0;
-        for (int i = 0; i < 64 && shown < 8; ++i) {
-            const Sprite s = sprite_at(p, i);
-            if (y < s.top || y >= s.top + s.height) continue;
-            ++shown;
-            draw_sprite_row(p, c, s, y - s.top, line + s.x);
-        }
-    }
-    u8 colours[64];
-    output_colours(p, colours);
-    map_bytes(line, line, Frame::kWidth, colours);
-    std::memcpy(out.line(y) + left, line + left, static_cast<std::size_t>(right - left));
-    out.emphasis[y] = p.mask >> 5;
-}
 
 /// What the sprites put on line y, pixel by pixel, for the dot-by-dot path.
 struct SpriteLine {
@@ -207,36 +82,6 @@ void walk_address(Ppu& p, int from, int to, bool prerender) {
         if (from <= dot && to > dot) p.v = next_column(p.v);
 }
 
-void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
-    u16 start = previous_column(previous_column(p.v));
-    const int last = first + count;
-    for (int y = first; y < last;) {
-        int rows = std::min(8 - (start >> 12), last - y);
-        // The tile row was fetched with the old column where t has changed since.
-        if ((start ^ p.t) & kHorizontal) rows = 1;
-        if (p.mask & kShowBackground) {
-            if (rows == 8)
-                draw_tiles<8>(p, c, out.line(y), start, 8);
-            else
-                draw_tiles<0>(p, c, out.line(y), start, rows);
-            if (!(p.mask & kLeftBackground))
-                for (int r = 0; r < rows; ++r) store64(out.line(y + r), 0);
-        } else {
-            for (int r = 0; r < rows; ++r) std::memset(out.line(y + r), 0, Frame::kWidth);
-        }
-        // `rows` never passes the tile's last line, so only its last step can change the coarse row.
-        start = next_row(static_cast<u16>(start + ((rows - 1) << 12)));
-        start = take(start, p.t, kHorizontal);
-        y += rows;
-    }
-    p.v = next_column(next_column(start));
-    if (p.mask & kShowSprites) draw_sprites(p, c, out, first, last);
-    u8 colours[64];
-    output_colours(p, colours);
-    for (int y = first; y < last; ++y) map_bytes(out.line(y), out.line(y), Frame::kWidth, colours);
-    std::memset(out.emphasis + first, p.mask >> 5, static_cast<std::size_t>(count));
-}
-
 void keep_pipeline(Ppu& p, const Cartridge& c, const Timing& t) {
     if (!rendering(p) || p.pipeline_live) return;
     const i64 at = p.done - p.origin;
@@ -254,12 +99,12 @@ void keep_pipeline(Ppu& p, const Cartridge& c, const Timing& t) {
 i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
     if (!p.pipeline_live) revive_pipeline(p, c, from);
     SpriteLine sprites;
-    u8 colours[64];
+    u8 values[32];
     const bool pixels = from <= 256 && to > 1;
     if (pixels) {
         if (p.mask & kShowSprites) sprites_on_line(p, c, y, sprites);
         if (out) {
-            output_colours(p, colours);
+            output_values(p, *out, values);
             out->emphasis[y] = p.mask >> 5;
         }
     }
@@ -276,7 +121,7 @@ i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
                 hit = p.origin + i64{y} * kDotsPerLine + dot;
             if (out) {
                 const bool over = front && !((front & SpriteLine::kBehind) && (back & 3));
-                out->line(y)[x] = colours[over ? front & 31 : back];
+                out->line(y)[x] = values[over ? front & 31 : back];
             }
             for (u16* reg : {&p.shift_lo, &p.shift_hi, &p.shift_attr_lo, &p.shift_attr_hi})
                 *reg = static_cast<u16>(*reg << 1);

@@ -4,12 +4,14 @@
 
 namespace wz {
 
-/// A drawn picture: NES colour numbers (0..63), with room at both ends of a line so that tiles are stored
-/// whole.
+/// A drawn picture, one byte a pixel, with room at both ends of a line so that tiles are stored whole.
 struct Frame {
     static constexpr int kWidth = 256, kHeight = 240, kMargin = 8, kStride = 272;
-    alignas(64) u8 pixels[kStride * kHeight];
+    alignas(64) u8 pixels[kStride * kHeight + kMargin];
     u8 emphasis[kHeight];  ///< colour emphasis bits (0..7) of each line
+    /// What a pixel is: null for its NES colour number (0..63), else a table that has the byte for colour i
+    /// under emphasis e at [64 e + i], and everything is drawn through it.
+    const u8* encoding = nullptr;
 
     u8* line(int y) { return pixels + y * kStride + kMargin; }
     const u8* line(int y) const { return pixels + y * kStride + kMargin; }

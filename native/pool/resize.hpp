@@ -3,6 +3,7 @@
 
 #include "nes/palette.hpp"
 #include "nes/ppu.hpp"
+#include "simd/kernels.hpp"
 
 namespace wz {
 
@@ -17,7 +18,11 @@ class Resizer {
     Resizer(int height, int width, int top, Palette palette = Palette::NesPy);
 
     /// Writes height x width bytes. With `other`, each input pixel is the brighter of the two frames.
+    /// Frames whose pixels are the channel's values already (`encoding`) save looking them up.
     void operator()(const Frame& frame, const Frame* other, Channel channel, u8* out) const;
+
+    /// What Frame::encoding must be for a picture in that channel.
+    const u8* encoding(Channel channel) const;
 
     int height() const { return height_; }
     int width() const { return width_; }
@@ -31,22 +36,16 @@ class Resizer {
         std::vector<u16> weights;  ///< [output][taps], zero-padded
     };
     static Axis axis(int in, int out);
-    void weigh_rows(const u8* const* lines, const u16* weights, int count, u16* sums) const;
-    void weigh_columns(const u16* sums, u8* out) const;
+    void reduce(const u8* const* lines, u8* out) const;
+    void reduce_plainly(const u8* const* lines, const u16* weights, int count, u8* out) const;
     void plan_lanes();
 
     Palette palette_;
     int height_, width_, top_;
     Axis rows_, columns_;
     u32 divisor_;
-    u64 reciprocal_;
-    /// For at most four taps: sixteen output columns at a time, taps in pairs, as vector units want them.
-    struct Lanes {
-        int first;  ///< input column of lane index 0
-        alignas(64) u16 index[2][32];
-        alignas(64) u16 weight[2][32];
-    };
-    std::vector<Lanes> lanes_;
+    bool few_taps_;  ///< the vector loops can do it; else it is done plainly
+    std::vector<simd::Columns::Lanes> lanes_;
 };
 
 }  // namespace wz

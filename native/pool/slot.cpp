@@ -14,8 +14,11 @@ Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config,
     before_ = machine_;
 }
 
-Slot::Canvas& Slot::canvas() {
+Slot::Canvas& Slot::canvas(bool coloured) const {
     thread_local const std::unique_ptr<Canvas> mine = std::make_unique<Canvas>();
+    // With several channels each of them is looked up from the colour.
+    const bool one = config_->channels.size() == 1 && !coloured;
+    mine->newest.encoding = mine->previous.encoding = one ? resizer_->encoding(config_->channels[0]) : nullptr;
     return *mine;
 }
 
@@ -145,7 +148,7 @@ void Slot::draw(Frame& out) {
             for (int i = 1; i <= scene_frames_; ++i)
                 run_frame(machine_, *cartridge_, 0, 0, i == scene_frames_ ? &out : nullptr);
         } else {
-            Canvas& on = canvas();
+            Canvas& on = canvas(true);
             hold(scene_buttons_, scene_frames_, 1, on);
             std::memcpy(static_cast<void*>(&out), &on.newest, sizeof out);
         }

@@ -53,7 +53,8 @@ class Slot {
         Frame newest, previous;
         bool have_previous = false;  ///< both were drawn, for max_pool
     };
-    static Canvas& canvas();
+    /// This thread's, for pictures in colour or as the agent sees them.
+    Canvas& canvas(bool coloured = false) const;
 
     /// All that playing frames changes, beside the console.
     struct Episode : smb::Episode {

@@ -1,0 +1,46 @@
+#pragma once
+#include "nes/types.hpp"
+
+namespace wz::simd {
+
+/// How the columns of a picture are weighed: output i is the sum of four values from `first[i]` on, each times
+/// its weight, divided by `divisor` and rounded half up.
+struct Columns {
+    int width;    ///< outputs
+    int divisor;  ///< at most 4096; the weights times the largest value add up to at most 255 times this
+    const u16* first;
+    const u16* weights;  ///< [output][4]
+    /// The same for sixteen outputs at a time, taps in pairs, as a processor that permutes whole vectors
+    /// wants them.
+    struct Lanes {
+        int first;  ///< input column of lane index 0
+        alignas(64) u16 index[2][32];
+        alignas(64) u16 weight[2][32];
+    };
+    const Lanes* lanes;  ///< ceil(width / 16); null where sixteen outputs touch more than 64 inputs
+};
+
+/// The vector loops of drawing and of shrinking, once for each instruction set. All give the same bytes.
+struct Kernels {
+    static constexpr int kTiles = 34, kWidth = 256;
+
+    /// Puts `rows` (at most 8) lines of kTiles tiles side by side at `line`, lines `stride` bytes apart. A
+    /// tile's lines are 8 pixels of 0..3 each, one line behind the other. A pixel becomes
+    /// values[attribute * 4 + pixel]. Reads 64 bytes of a tile if `rows` is 8.
+    void (*draw_tiles)(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                       int stride);
+    /// out[i] = table[in[i] & 63]. `count` is a multiple of 64; `in` and `out` may be the same.
+    void (*map_bytes)(const u8* in, u8* out, int count, const u8* table);
+    /// sums[x] = the sum of lines[i][x] * weights[i] over `count` (1 to 4) lines, for kWidth columns. The
+    /// weights add up to at most 128.
+    void (*weigh_lines)(const u8* const* lines, const u16* weights, int count, u16* sums);
+    /// Reads up to 64 sums behind the last column, of weight zero.
+    void (*weigh_columns)(const Columns& columns, const u16* sums, u8* out);
+};
+
+/// Those of the chosen set (simd/sets.hpp). Throws SetError on the first call.
+const Kernels& kernels();
+/// Those of a set by its name; null where there is none.
+const Kernels* find_kernels(const char* set);
+
+}  // namespace wz::simd

@@ -1,0 +1,8 @@
+#include "simd/kernels_impl.hpp"
+
+namespace wz::simd {
+
+extern const Kernels kAvx2;
+const Kernels kAvx2 = {draw_tiles, map_bytes, weigh_lines, weigh_columns};
+
+}  // namespace wz::simd

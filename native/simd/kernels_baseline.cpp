@@ -1,0 +1,8 @@
+#include "simd/kernels_impl.hpp"
+
+namespace wz::simd {
+
+extern const Kernels kBaseline;
+const Kernels kBaseline = {draw_tiles, map_bytes, weigh_lines, weigh_columns};
+
+}  // namespace wz::simd

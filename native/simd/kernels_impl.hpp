@@ -1,0 +1,261 @@
+#pragma once
+// Included once for each instruction set. Everything here is internal to the file that includes it, and nothing
+// inline from elsewhere is called, so that no function made for one processor is linked into another's code.
+#include <cstring>
+
+#include "simd/kernels.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+namespace wz::simd {
+namespace {
+
+inline u64 load8(const u8* p) {
+    u64 v;
+    std::memcpy(&v, p, 8);
+    return v;
+}
+
+// ---- tiles ----
+
+/// Eight pixels of 0..3 as their values.
+inline u64 valued(u64 pixels, const u8* values) {
+    constexpr u64 ones = 0x0101010101010101ull;
+    const u64 low = (pixels & ones) * 0xFF, high = (pixels >> 1 & ones) * 0xFF;
+    return (~high & ((~low & ones * values[0]) | (low & ones * values[1]))) |
+           (high & ((~low & ones * values[2]) | (low & ones * values[3])));
+}
+
+void draw_lines(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                int stride) {
+    for (int i = 0; i < Kernels::kTiles; ++i, line += 8)
+        for (int r = 0; r < rows; ++r) {
+            const u64 v = valued(load8(tiles[i] + r * 8), values + attributes[i] * 4);
+            std::memcpy(line + r * stride, &v, 8);
+        }
+}
+
+// Whole tiles: two at a time, so that a store is sixteen bytes.
+#if defined(__AVX2__)
+
+void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                int stride) {
+    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
+    const __m256i table =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
+    auto four_lines = [&](int tile, int from) {
+        const __m256i pixels =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tiles[tile] + from * 8));
+        const __m256i slot = _mm256_set1_epi8(static_cast<char>(attributes[tile] << 2));
+        return _mm256_shuffle_epi8(table, _mm256_or_si256(pixels, slot));
+    };
+    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
+        for (int from = 0; from < 8; from += 4) {
+            const __m256i a = four_lines(i, from), b = four_lines(i + 1, from);
+            const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
+            auto at = [&](int r) { return reinterpret_cast<__m128i*>(line + (from + r) * stride); };
+            _mm_storeu_si128(at(0), _mm256_castsi256_si128(even));
+            _mm_storeu_si128(at(1), _mm256_castsi256_si128(odd));
+            _mm_storeu_si128(at(2), _mm256_extracti128_si256(even, 1));
+            _mm_storeu_si128(at(3), _mm256_extracti128_si256(odd, 1));
+        }
+}
+
+#elif defined(__SSE2__)
+
+void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                int stride) {
+    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
+    // value = first ^ (low & by_low) ^ (high & by_high) ^ (low & high & by_both), for each attribute.
+    struct Choice {
+        __m128i first, by_low, by_high, by_both;
+    } choices[4];
+    for (int k = 0; k < 4; ++k) {
+        const u8* v = values + k * 4;
+        auto splat = [](int b) { return _mm_set1_epi8(static_cast<char>(b)); };
+        choices[k] = {splat(v[0]), splat(v[0] ^ v[1]), splat(v[0] ^ v[2]), splat(v[0] ^ v[1] ^ v[2] ^ v[3])};
+    }
+    const __m128i one = _mm_set1_epi8(1), two = _mm_set1_epi8(2);
+    auto two_lines = [&](int tile, int from) {
+        const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tiles[tile] + from * 8));
+        const Choice& c = choices[attributes[tile]];
+        const __m128i low = _mm_cmpeq_epi8(_mm_and_si128(pixels, one), one);
+        const __m128i high = _mm_cmpeq_epi8(_mm_and_si128(pixels, two), two);
+        const __m128i single = _mm_xor_si128(_mm_and_si128(low, c.by_low), _mm_and_si128(high, c.by_high));
+        const __m128i both = _mm_and_si128(_mm_and_si128(low, high), c.by_both);
+        return _mm_xor_si128(_mm_xor_si128(c.first, single), both);
+    };
+    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
+        for (int from = 0; from < 8; from += 2) {
+            const __m128i a = two_lines(i, from), b = two_lines(i + 1, from);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(line + from * stride), _mm_unpacklo_epi64(a, b));
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(line + (from + 1) * stride), _mm_unpackhi_epi64(a, b));
+        }
+}
+
+#elif defined(__ARM_NEON)
+
+void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                int stride) {
+    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
+    const uint8x16_t table = vld1q_u8(values);
+    auto two_lines = [&](int tile, int from) {
+        const uint8x16_t slot = vdupq_n_u8(static_cast<u8>(attributes[tile] << 2));
+        return vreinterpretq_u64_u8(vqtbl1q_u8(table, vorrq_u8(vld1q_u8(tiles[tile] + from * 8), slot)));
+    };
+    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
+        for (int from = 0; from < 8; from += 2) {
+            const uint64x2_t a = two_lines(i, from), b = two_lines(i + 1, from);
+            vst1q_u8(line + from * stride, vreinterpretq_u8_u64(vzip1q_u64(a, b)));
+            vst1q_u8(line + (from + 1) * stride, vreinterpretq_u8_u64(vzip2q_u64(a, b)));
+        }
+}
+
+#else
+
+void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
+                int stride) {
+    draw_lines(tiles, attributes, values, rows, line, stride);
+}
+
+#endif
+
+// ---- look-up ----
+
+void map_bytes(const u8* in, u8* out, int count, const u8* table) {
+#if defined(__AVX2__)
+    __m256i t[4];
+    for (int k = 0; k < 4; ++k)
+        t[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table + 16 * k)));
+    for (int i = 0; i < count; i += 32) {
+        const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i));
+        const __m256i low = _mm256_and_si256(x, _mm256_set1_epi8(15));
+        // Bits 4 and 5 move to the sign bit, where the blend looks for them.
+        const __m256i bit4 = _mm256_slli_epi16(x, 3), bit5 = _mm256_slli_epi16(x, 2);
+        const __m256i a =
+            _mm256_blendv_epi8(_mm256_shuffle_epi8(t[0], low), _mm256_shuffle_epi8(t[1], low), bit4);
+        const __m256i b =
+            _mm256_blendv_epi8(_mm256_shuffle_epi8(t[2], low), _mm256_shuffle_epi8(t[3], low), bit4);
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), _mm256_blendv_epi8(a, b, bit5));
+    }
+#elif defined(__ARM_NEON)
+    const uint8x16x4_t t = {vld1q_u8(table), vld1q_u8(table + 16), vld1q_u8(table + 32),
+                            vld1q_u8(table + 48)};
+    for (int i = 0; i < count; i += 16)
+        vst1q_u8(out + i, vqtbl4q_u8(t, vandq_u8(vld1q_u8(in + i), vdupq_n_u8(63))));
+#else
+    for (int i = 0; i < count; ++i) out[i] = table[in[i] & 63];
+#endif
+}
+
+// ---- shrinking ----
+
+void weigh_lines(const u8* const* lines, const u16* weights, int count, u16* sums) {
+    // Fewer lines than four: any line with weight zero.
+    const u8* line[4];
+    u16 weight[4];
+    for (int i = 0; i < 4; ++i) {
+        line[i] = lines[i < count ? i : 0];
+        weight[i] = i < count ? weights[i] : 0;
+    }
+#if defined(__AVX2__)
+    auto pair = [&](int i) { return _mm256_set1_epi16(static_cast<short>(weight[i] | weight[i + 1] << 8)); };
+    const __m256i w01 = pair(0), w23 = pair(2);
+    for (int x = 0; x < Kernels::kWidth; x += 32) {
+        __m256i v[4];
+        for (int i = 0; i < 4; ++i) v[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line[i] + x));
+        auto sum = [&](__m256i first, __m256i second) {
+            return _mm256_add_epi16(_mm256_maddubs_epi16(first, w01), _mm256_maddubs_epi16(second, w23));
+        };
+        const __m256i a = sum(_mm256_unpacklo_epi8(v[0], v[1]), _mm256_unpacklo_epi8(v[2], v[3]));
+        const __m256i b = sum(_mm256_unpackhi_epi8(v[0], v[1]), _mm256_unpackhi_epi8(v[2], v[3]));
+        auto* to = reinterpret_cast<__m256i*>(sums + x);
+        _mm256_storeu_si256(to, _mm256_permute2x128_si256(a, b, 0x20));
+        _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(a, b, 0x31));
+    }
+#else
+    for (int x = 0; x < Kernels::kWidth; ++x)
+        sums[x] = static_cast<u16>(line[0][x] * weight[0] + line[1][x] * weight[1] + line[2][x] * weight[2] +
+                                   line[3][x] * weight[3]);
+#endif
+}
+
+// (sum + 1/2) / divisor is at least 1/8192 away from a whole number, far more than the rounding error of
+// single precision: truncating gives the exact quotient.
+void weigh_columns(const Columns& c, const u16* sums, u8* out) {
+    const int half = c.divisor / 2;
+    int i = 0;
+#if defined(__AVX512BW__)
+    if (c.lanes) {
+        const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(c.divisor)),
+                     nudge = _mm512_set1_ps(0.5f);
+        const __m512i round = _mm512_set1_epi32(half);
+        for (const Columns::Lanes* l = c.lanes; i < c.width; i += 16, ++l) {
+            const __m512i lo = _mm512_loadu_si512(sums + l->first),
+                          hi = _mm512_loadu_si512(sums + l->first + 32);
+            auto taps = [&](int k) {
+                return _mm512_madd_epi16(_mm512_permutex2var_epi16(lo, _mm512_load_si512(l->index[k]), hi),
+                                         _mm512_load_si512(l->weight[k]));
+            };
+            const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(taps(0), taps(1)), round);
+            const __m512i mean =
+                _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
+            const __mmask16 keep =
+                c.width - i >= 16 ? 0xFFFF : static_cast<__mmask16>((1 << (c.width - i)) - 1);
+            _mm512_mask_cvtepi32_storeu_epi8(out + i, keep, mean);
+        }
+        return;
+    }
+#endif
+#if defined(__SSE2__)
+    const __m128 scale = _mm_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm_set1_ps(0.5f);
+    const __m128i round = _mm_set1_epi32(half);
+    // The four taps of two outputs, as sums of two.
+    auto two = [&](int at) {
+        const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(sums + c.first[at]));
+        const __m128i high = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(sums + c.first[at + 1]));
+        return _mm_madd_epi16(_mm_unpacklo_epi64(low, high),
+                              _mm_loadu_si128(reinterpret_cast<const __m128i*>(c.weights + at * 4)));
+    };
+    auto four = [&](int at) {
+        const __m128 a = _mm_castsi128_ps(two(at)), b = _mm_castsi128_ps(two(at + 2));
+        const __m128i sum = _mm_add_epi32(_mm_castps_si128(_mm_shuffle_ps(a, b, 0x88)),
+                                          _mm_castps_si128(_mm_shuffle_ps(a, b, 0xDD)));
+        const __m128 exact = _mm_add_ps(_mm_cvtepi32_ps(_mm_add_epi32(sum, round)), nudge);
+        return _mm_cvttps_epi32(_mm_mul_ps(exact, scale));
+    };
+    for (; i + 16 <= c.width; i += 16) {
+        const __m128i a = _mm_packs_epi32(four(i), four(i + 4)), b = _mm_packs_epi32(four(i + 8), four(i + 12));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(a, b));
+    }
+    for (; i + 4 <= c.width; i += 4) {
+        const __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(four(i), four(i)), _mm_setzero_si128());
+        const int packed = _mm_cvtsi128_si32(bytes);
+        std::memcpy(out + i, &packed, 4);
+    }
+#elif defined(__ARM_NEON)
+    const float32x4_t nudge = vdupq_n_f32(0.5f);
+    const float scale = 1.0f / static_cast<float>(c.divisor);
+    const uint32x4_t round = vdupq_n_u32(static_cast<u32>(half));
+    auto one = [&](int at) { return vmull_u16(vld1_u16(sums + c.first[at]), vld1_u16(c.weights + at * 4)); };
+    for (; i + 4 <= c.width; i += 4) {
+        const uint32x4_t sum = vpaddq_u32(vpaddq_u32(one(i), one(i + 1)), vpaddq_u32(one(i + 2), one(i + 3)));
+        const float32x4_t exact = vaddq_f32(vcvtq_f32_u32(vaddq_u32(sum, round)), nudge);
+        const uint16x4_t words = vmovn_u32(vcvtq_u32_f32(vmulq_n_f32(exact, scale)));
+        const uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
+        const u32 packed = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+        std::memcpy(out + i, &packed, 4);
+    }
+#endif
+    for (; i < c.width; ++i) {
+        const u16 *from = sums + c.first[i], *w = c.weights + i * 4;
+        const int sum = half + from[0] * w[0] + from[1] * w[1] + from[2] * w[2] + from[3] * w[3];
+        out[i] = static_cast<u8>(sum / c.divisor);
+    }
+}
+
+}  // namespace
+}  // namespace wz::simd
