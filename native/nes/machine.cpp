@@ -126,6 +126,7 @@ void run_frame(Machine& m, const Cartridge& c, u8 buttons1, u8 buttons2, Frame* 
     m.buttons[0] = buttons1;
     m.buttons[1] = buttons2;
     m.pad_read = 0;
+    if (out && out->reader) out->reader->begin();
     for (;;) {
         settle(k);
         if (m.clock >= m.frame_end) break;

@@ -182,6 +182,7 @@ void catch_up(Ppu& p, const Cartridge& c, const Timing& t, Frame* out, i64 targe
                     walk_address(p, dot, to, false);
                 }
                 p.done += to - dot;
+                if (out && to > 256) out->complete(line + 1);
             }
             continue;
         }

@@ -13,8 +13,27 @@ struct Frame {
     /// under emphasis e at [64 e + i], and everything is drawn through it.
     const u8* encoding = nullptr;
 
-    u8* line(int y) { return pixels + y * kStride + kMargin; }
-    const u8* line(int y) const { return pixels + y * kStride + kMargin; }
+    /// Takes lines while they are drawn.
+    class Reader {
+      public:
+        virtual ~Reader() = default;
+        /// Another picture begins.
+        virtual void begin() = 0;
+        /// The first `lines` lines are complete.
+        virtual void read(const Frame& frame, int lines) = 0;
+    };
+    /// With a reader only the newest kNewest lines are kept, which then stay in the nearest cache.
+    Reader* reader = nullptr;
+    static constexpr int kNewest = 16;
+
+    u8* line(int y) { return pixels + place(y) * kStride + kMargin; }
+    const u8* line(int y) const { return pixels + place(y) * kStride + kMargin; }
+    void complete(int lines) {
+        if (reader) reader->read(*this, lines);
+    }
+
+  private:
+    int place(int y) const { return reader ? y % kNewest : y; }
 };
 
 /// The picture unit. It lies idle between register accesses: `ppu::catch_up` brings it to a given dot, a

@@ -8,8 +8,6 @@
 namespace wz::ppu {
 namespace {
 
-using simd::Kernels;
-
 /// 0xFF in every byte whose pixel (low two bits) is not transparent.
 inline u64 opaque_bytes(u64 pixels) { return ((pixels | pixels >> 1) & splat(1)) * 0xFF; }
 
@@ -17,32 +15,45 @@ inline u8 encoded(const Ppu& p, const Frame& out, u8 colour) {
     return out.encoding ? out.encoding[(p.mask >> 5) * 64 + colour] : colour;
 }
 
-/// The top `rows` lines of the tiles from `start` on, over the whole width and a little more.
-void draw_tiles(const Ppu& p, const Cartridge& c, const u8* values, u16 start, int rows, u8* line,
+constexpr int kAllPairs = 17;  ///< pairs of tiles that reach over a whole line
+
+/// The top `rows` lines of `pairs` pairs of tiles from `start` on.
+void draw_tiles(const Ppu& p, const Cartridge& c, const u8* values, u16 start, int pairs, int rows, u8* line,
                 int stride) {
-    const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
-    const int attribute_shift = (start >> 4) & 4, attribute_row = 0x3C0 | ((start >> 4) & 0x38);
-    const int name_row = start & 0x3E0;
-    const u8* tiles[Kernels::kTiles];
-    u8 attributes[Kernels::kTiles];
-    alignas(8) u8 decoded[Kernels::kTiles][64];  // of a cartridge whose patterns may change
-    int column = start & 31;
-    const u8* names = p.vram + c.nametable[(start >> 10) & 3];
-    const u8* const next_names = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
-    for (int i = 0; i < Kernels::kTiles; ++i, ++column) {
-        if (column == 32) {
-            column = 0;
-            names = next_names;
+    const int column = start & 31, fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
+    const u8* const here = p.vram + c.nametable[(start >> 10) & 3];
+    const u8* const next = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
+    // The rest of this nametable's row, the other's, and the first tiles of this one again.
+    u8 names[32 + 32 + 8];
+    std::memcpy(names, here + (start & 0x3E0) + column, static_cast<std::size_t>(32 - column));
+    std::memcpy(names + 32 - column, next + (start & 0x3E0), 32);
+    std::memcpy(names + 64 - column, here + (start & 0x3E0), 8);
+    // Two columns share a slot; a byte of attributes has those of four, for two rows of tiles.
+    u8 slots[16 + 16 + 2];
+    const int attribute_row = 0x3C0 | ((start >> 4) & 0x38), shift = (start >> 4) & 4;
+    auto expand = [&](const u8* from, u8* to) {
+        const u64 pairs_of_four = load64(from + attribute_row) >> shift;
+        u8 left[8], right[8];
+        store64(left, pairs_of_four << 2 & splat(12));
+        store64(right, pairs_of_four & splat(12));
+        for (int i = 0; i < 8; ++i) to[2 * i] = left[i], to[2 * i + 1] = right[i];
+    };
+    expand(here, slots);
+    expand(next, slots + 16);
+    slots[32] = slots[33] = slots[0];
+
+    alignas(8) u8 decoded[2 * kAllPairs][64];  // of a cartridge whose patterns may change
+    const u8* tiles = c.tiles.data() + table * 64 + fine_y * 8;
+    if (__builtin_expect(c.chr_is_ram, 0)) {
+        for (int i = 0; i < 2 * pairs; ++i) {
+            for (int r = 0; r < rows; ++r)
+                store64(decoded[i] + r * 8, tile_row(p, c, table + names[i], fine_y + r));
+            names[i] = static_cast<u8>(i);
         }
-        const int tile = table + names[name_row | column];
-        attributes[i] = names[attribute_row | column >> 2] >> (attribute_shift | (column & 2)) & 3;
-        tiles[i] = c.tiles.data() + tile * 64 + fine_y * 8;
-        if (__builtin_expect(c.chr_is_ram, 0)) {
-            for (int r = 0; r < rows; ++r) store64(decoded[i] + r * 8, tile_row(p, c, tile, fine_y + r));
-            tiles[i] = decoded[i];
-        }
+        tiles = decoded[0];
     }
-    simd::kernels().draw_tiles(tiles, attributes, values, rows, line - p.fine_x, stride);
+    simd::kernels().draw_tiles({tiles, names, slots + column / 2, column & 1, values}, pairs, rows,
+                               line - p.fine_x, stride);
 }
 
 /// Eight pixels of the background from column x on, as palette slots 0..15. `start` is the address of the
@@ -73,7 +84,8 @@ void draw_sprite_row(const Ppu& p, const Cartridge& c, const u8* values, const S
     if (!(p.mask & kLeftSprites) && s.x < 8) opaque &= s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
     const u8* palette = values + (16 | (s.attributes & 3) << 2);
     const u64 low = (pixels & splat(1)) * 0xFF, high = (pixels >> 1 & splat(1)) * 0xFF;
-    u64 shown = (low & ~high & splat(palette[1])) | (high & ((low & splat(palette[3])) | (~low & splat(palette[2]))));
+    u64 shown =
+        (low & ~high & splat(palette[1])) | (high & ((low & splat(palette[3])) | (~low & splat(palette[2]))));
     if ((s.attributes & 0x20) && opaque) {
         const u64 slots = background_slots(p, c, start, s.x), over = opaque_bytes(slots);
         u8 behind[8];
@@ -83,33 +95,41 @@ void draw_sprite_row(const Ppu& p, const Cartridge& c, const u8* values, const S
     store64(at, (load64(at) & ~opaque) | (shown & opaque));
 }
 
-/// Draws sprites in lines [first, last); the first eight in OAM order show on a line. `start_of` gives the
-/// address of a line's first tile, `line_at` its place.
-template <class StartOf, class LineAt>
-void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, int first, int last, StartOf start_of,
-                  LineAt line_at) {
-    u8 shown[Frame::kHeight];
-    std::memset(shown + first, 0, static_cast<std::size_t>(last - first));
-    struct Visible {
-        Sprite sprite;
-        u32 lines;  ///< a bit for each that shows
-    } visible[64];
+/// The sprites that show in lines [first, last), in OAM order, with a bit for each of their lines that does:
+/// the first eight show on a line.
+struct VisibleSprites {
     int count = 0;
-    for (int i = 0; i < 64; ++i) {
-        const Sprite s = sprite_at(p, i);
-        const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
-        u32 lines = 0;
-        for (int y = from; y < to; ++y)
-            if (shown[y]++ < 8) lines |= 1u << (y - s.top);
-        if (lines) visible[count++] = {s, lines};
-    }
-    while (count-- > 0) {
-        const Sprite& s = visible[count].sprite;
-        for (u32 lines = visible[count].lines; lines; lines &= lines - 1) {
-            const int line = __builtin_ctz(lines), y = s.top + line;
-            const u16 start = s.attributes & 0x20 ? start_of(y) : u16{0};
-            draw_sprite_row(p, c, values, s, line, start, line_at(y) + s.x);
+    Sprite sprite[64];
+    u32 lines[64];
+
+    VisibleSprites(const Ppu& p, int first, int last) {
+        if (!(p.mask & kShowSprites)) return;
+        const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+        u8 shown[Frame::kHeight];
+        std::memset(shown + first, 0, static_cast<std::size_t>(last - first));
+        for (int i = 0; i < 64; ++i) {
+            if (p.oam[i * 4] + 1 >= last || p.oam[i * 4] + 1 + height <= first) continue;
+            const Sprite s = sprite_at(p, i);
+            const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
+            u32 bits = 0;
+            for (int y = from; y < to; ++y)
+                if (shown[y]++ < 8) bits |= 1u << (y - s.top);
+            if (!bits) continue;
+            sprite[count] = s;
+            lines[count++] = bits;
         }
+    }
+};
+
+/// Draws them where they are in lines [first, last). `start` is the address of line `first`'s first tile.
+void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, const VisibleSprites& visible,
+                  int first, int last, u16 start, u8* line, int stride) {
+    for (int i = visible.count; i-- > 0;) {
+        const Sprite& s = visible.sprite[i];
+        for (int y = std::max(s.top, first); y < std::min(s.top + s.height, last); ++y)
+            if (visible.lines[i] >> (y - s.top) & 1)
+                draw_sprite_row(p, c, values, s, y - s.top, static_cast<u16>(start + ((y - first) << 12)),
+                                line + (y - first) * stride + s.x);
     }
 }
 
@@ -130,6 +150,7 @@ void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
         const int left = std::clamp(dot - 1, 0, 256), right = std::clamp(end - 1, 0, 256);
         std::memset(out.line(y) + left, value, static_cast<std::size_t>(right - left));
         out.emphasis[y] = p.mask >> 5;
+        if (right == 256) out.complete(y + 1);
         from += end - dot;
     }
 }
@@ -137,28 +158,29 @@ void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
 void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
     u8 values[32];
     output_values(p, out, values);
-    const u16 top = columns_right(p.v, -2);
-    // The first line was fetched with the old column where t has changed since.
-    auto start_of = [&](int y) {
-        return y == first ? top : take(rows_down(top, y - first), p.t, kHorizontal);
-    };
     const int last = first + count;
-    for (int y = first; y < last;) {
-        const u16 start = start_of(y);
-        const int rows = (start ^ p.t) & kHorizontal ? 1 : std::min(8 - (start >> 12), last - y);
-        if (p.mask & kShowBackground) {
-            draw_tiles(p, c, values, start, rows, out.line(y), Frame::kStride);
-            if (!(p.mask & kLeftBackground))
-                for (int r = 0; r < rows; ++r) store64(out.line(y + r), splat(values[0]));
-        } else {
-            for (int r = 0; r < rows; ++r) std::memset(out.line(y + r), values[0], Frame::kWidth);
-        }
-        y += rows;
-    }
-    p.v = columns_right(take(rows_down(top, count), p.t, kHorizontal), 2);
-    if (p.mask & kShowSprites)
-        draw_sprites(p, c, values, first, last, start_of, [&](int y) { return out.line(y); });
+    const VisibleSprites sprites(p, first, last);
     std::memset(out.emphasis + first, p.mask >> 5, static_cast<std::size_t>(count));
+    u16 start = columns_right(p.v, -2);
+    // Lines of one row of tiles at a time. The first was fetched with the old column where t has changed
+    // since.
+    for (int y = first; y < last;) {
+        int rows = (start ^ p.t) & kHorizontal ? 1 : std::min(8 - (start >> 12), last - y);
+        if (out.reader) rows = std::min(rows, Frame::kNewest - y % Frame::kNewest);
+        u8* line = out.line(y);
+        if (p.mask & kShowBackground) {
+            draw_tiles(p, c, values, start, kAllPairs, rows, line, Frame::kStride);
+            if (!(p.mask & kLeftBackground))
+                for (int r = 0; r < rows; ++r) store64(line + r * Frame::kStride, splat(values[0]));
+        } else {
+            for (int r = 0; r < rows; ++r) std::memset(line + r * Frame::kStride, values[0], Frame::kWidth);
+        }
+        draw_sprites(p, c, values, sprites, y, y + rows, start, line, Frame::kStride);
+        start = take(rows_down(start, rows), p.t, kHorizontal);
+        y += rows;
+        out.complete(y);
+    }
+    p.v = columns_right(start, 2);
 }
 
 void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, int left, int right) {
@@ -167,13 +189,13 @@ void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, i
     u8 values[32];
     output_values(p, out, values);
     if (p.mask & kShowBackground) {
-        draw_tiles(p, c, values, start, 1, line, 0);
+        const int from = (left + p.fine_x) / 8, to = (right - 1 + p.fine_x) / 8;
+        draw_tiles(p, c, values, columns_right(start, from), (to - from) / 2 + 1, 1, line + 8 * from, 0);
         if (!(p.mask & kLeftBackground)) store64(line, splat(values[0]));
     } else {
         std::memset(line, values[0], Frame::kWidth);
     }
-    if (p.mask & kShowSprites)
-        draw_sprites(p, c, values, y, y + 1, [&](int) { return start; }, [&](int) { return line; });
+    draw_sprites(p, c, values, VisibleSprites(p, y, y + 1), y, y + 1, start, line, 0);
     std::memcpy(out.line(y) + left, line + left, static_cast<std::size_t>(right - left));
     out.emphasis[y] = p.mask >> 5;
 }

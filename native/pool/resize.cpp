@@ -58,6 +58,10 @@ Resizer::Resizer(int height, int width, int top, Palette palette)
       columns_(axis(Frame::kWidth, width)),
       divisor_(static_cast<u32>(rows_.total) * static_cast<u32>(columns_.total)),
       few_taps_(rows_.taps <= 4 && columns_.taps <= 4 && rows_.total <= 128 && divisor_ <= 4096) {
+    for (int j = 0; j < height_; ++j) {
+        const u16* weights = rows_.weights.data() + j * rows_.taps;
+        taps_.push_back(static_cast<int>(std::find(weights, weights + rows_.taps, 0) - weights));
+    }
     if (few_taps_) plan_lanes();
 }
 
@@ -102,30 +106,44 @@ void Resizer::reduce_plainly(const u8* const* lines, const u16* weights, int cou
     const u16* w = columns_.weights.data();
     for (int i = 0; i < width_; ++i, w += columns_.taps) {
         u32 sum = divisor_ / 2;
-        for (int t = 0; t < columns_.taps; ++t) sum += sums[columns_.first[static_cast<std::size_t>(i)] + t] * w[t];
+        for (int t = 0; t < columns_.taps; ++t)
+            sum += sums[columns_.first[static_cast<std::size_t>(i)] + t] * w[t];
         out[i] = static_cast<u8>(sum / divisor_);
     }
 }
 
-void Resizer::reduce(const u8* const* lines, u8* out) const {
+int Resizer::last_line(int j) const {
+    const auto at = static_cast<std::size_t>(j);
+    return top_ + rows_.first[at] + taps_[at] - 1;
+}
+
+void Resizer::reduce(int j, const u8* const* lines, u8* out) const {
+    const auto at = static_cast<std::size_t>(j);
+    const u16* weights = rows_.weights.data() + at * static_cast<std::size_t>(rows_.taps);
+    if (!few_taps_) return reduce_plainly(lines, weights, taps_[at], out);
     // Room behind the last column for taps of weight zero and whole vectors.
     alignas(64) u16 sums[Frame::kWidth + 64];
     std::memset(sums + Frame::kWidth, 0, 64 * sizeof *sums);
     const simd::Kernels& does = simd::kernels();
-    const simd::Columns columns{width_, static_cast<int>(divisor_), columns_.first.data(),
-                                columns_.weights.data(), lanes_.empty() ? nullptr : lanes_.data()};
-    for (int j = 0; j < height_; ++j, out += width_) {
-        const auto at = static_cast<std::size_t>(j);
-        const u16* weights = rows_.weights.data() + at * static_cast<std::size_t>(rows_.taps);
-        const u8* const* from = lines + rows_.first[at];
-        int count = 0;
-        while (count < rows_.taps && weights[count]) ++count;
-        if (few_taps_) {
-            does.weigh_lines(from, weights, count, sums);
-            does.weigh_columns(columns, sums, out);
-        } else {
-            reduce_plainly(from, weights, count, out);
-        }
+    does.weigh_lines(lines, weights, taps_[at], sums);
+    does.weigh_columns({width_, static_cast<int>(divisor_), columns_.first.data(), columns_.weights.data(),
+                        lanes_.empty() ? nullptr : lanes_.data()},
+                       sums, out);
+}
+
+void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
+    const Resizer& r = *resizer_;
+    for (; other_ && lines_ < lines; ++lines_) {
+        const u8 *a = frame.line(lines_), *b = other_->line(lines_);
+        u8* to = brighter_[lines_ % Frame::kNewest];
+        for (int x = 0; x < Frame::kWidth; ++x) to[x] = std::max(a[x], b[x]);
+    }
+    for (; row_ < r.height_ && r.last_line(row_) < lines; ++row_) {
+        const u8* from[Frame::kNewest];
+        const int taps = r.taps_[static_cast<std::size_t>(row_)], first = r.last_line(row_) - taps + 1;
+        for (int t = 0; t < taps; ++t)
+            from[t] = other_ ? brighter_[(first + t) % Frame::kNewest] : frame.line(first + t);
+        r.reduce(row_, from, out_ + row_ * r.width_);
     }
 }
 
@@ -146,7 +164,8 @@ void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel
         for (int x = 0; x < Frame::kWidth; ++x) made[y][x] = std::max(a[x], b[x]);
         lines[y] = made[y];
     }
-    reduce(lines + top_, out);
+    for (int j = 0; j < height_; ++j)
+        reduce(j, lines + last_line(j) + 1 - taps_[static_cast<std::size_t>(j)], out + j * width_);
 }
 
 }  // namespace wz

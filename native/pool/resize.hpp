@@ -23,9 +23,13 @@ class Resizer {
 
     /// What Frame::encoding must be for a picture in that channel.
     const u8* encoding(Channel channel) const;
+    /// Whether WhileDrawn can do it: not where one output row needs too many lines.
+    bool can_while_drawn() const { return rows_.taps <= Frame::kNewest / 2; }
 
     int height() const { return height_; }
     int width() const { return width_; }
+
+    class WhileDrawn;
 
   private:
     /// How input cells spread over output cells along one axis, in units that make every weight whole.
@@ -36,7 +40,9 @@ class Resizer {
         std::vector<u16> weights;  ///< [output][taps], zero-padded
     };
     static Axis axis(int in, int out);
-    void reduce(const u8* const* lines, u8* out) const;
+    /// The last input line, from line 0, of output row j, and the output row from its input lines.
+    int last_line(int j) const;
+    void reduce(int j, const u8* const* lines, u8* out) const;
     void reduce_plainly(const u8* const* lines, const u16* weights, int count, u8* out) const;
     void plan_lanes();
 
@@ -44,8 +50,30 @@ class Resizer {
     int height_, width_, top_;
     Axis rows_, columns_;
     u32 divisor_;
-    bool few_taps_;  ///< the vector loops can do it; else it is done plainly
+    bool few_taps_;          ///< the vector loops can do it; else it is done plainly
+    std::vector<int> taps_;  ///< lines of each output row
     std::vector<simd::Columns::Lanes> lanes_;
+};
+
+/// Shrinks a picture in one channel while it is drawn, with `encoding` as the frame's: the same bytes as from
+/// the whole frame.
+class Resizer::WhileDrawn final : public Frame::Reader {
+  public:
+    /// What comes next goes to `out`; with `other`, a whole frame of the same encoding, the brighter pixels.
+    void to(const Resizer& resizer, const Frame* other, u8* out) {
+        resizer_ = &resizer;
+        other_ = other;
+        out_ = out;
+    }
+    void begin() override { row_ = lines_ = 0; }
+    void read(const Frame& frame, int lines) override;
+
+  private:
+    const Resizer* resizer_ = nullptr;
+    const Frame* other_ = nullptr;
+    u8* out_ = nullptr;
+    int row_ = 0, lines_ = 0;  ///< done so far
+    alignas(64) u8 brighter_[Frame::kNewest][Frame::kWidth];
 };
 
 }  // namespace wz

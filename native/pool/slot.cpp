@@ -18,8 +18,15 @@ Slot::Canvas& Slot::canvas(bool coloured) const {
     thread_local const std::unique_ptr<Canvas> mine = std::make_unique<Canvas>();
     // With several channels each of them is looked up from the colour.
     const bool one = config_->channels.size() == 1 && !coloured;
-    mine->newest.encoding = mine->previous.encoding = one ? resizer_->encoding(config_->channels[0]) : nullptr;
+    mine->newest.encoding = mine->previous.encoding =
+        one ? resizer_->encoding(config_->channels[0]) : nullptr;
+    mine->newest.reader = one && resizer_->can_while_drawn() ? &mine->shrink : nullptr;
+    mine->have_previous = false;
     return *mine;
+}
+
+u8* Slot::next_plane() {
+    return stack_.data() + plane_ * static_cast<std::size_t>((newest_ + 1) % config_->frame_stack);
 }
 
 void Slot::play(u8 buttons, Frame* out) {
@@ -32,18 +39,18 @@ void Slot::play(u8 buttons, Frame* out) {
         throw smb::GameError("the game crashed: its processor met an instruction that stops it");
 }
 
-void Slot::see(const Canvas& on) {
+void Slot::see(const Frame& frame, const Frame* previous) {
+    u8* to = next_plane();
     newest_ = (newest_ + 1) % config_->frame_stack;
-    u8* to = stack_.data() + plane_ * static_cast<std::size_t>(newest_);
-    const std::size_t one = static_cast<std::size_t>(resizer_->height() * resizer_->width());
+    if (frame.reader) return;
     for (Channel channel : config_->channels) {
-        (*resizer_)(on.newest, on.have_previous ? &on.previous : nullptr, channel, to);
-        to += one;
+        (*resizer_)(frame, previous, channel, to);
+        to += resizer_->height() * resizer_->width();
     }
 }
 
-void Slot::fill_stack(const Canvas& on) {
-    see(on);
+void Slot::fill_stack(const Frame& frame) {
+    see(frame, nullptr);
     for (int i = 0; i < config_->frame_stack; ++i)
         if (i != newest_)
             std::memcpy(stack_.data() + plane_ * static_cast<std::size_t>(i),
@@ -69,14 +76,13 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
     const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
     keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
     Canvas& on = canvas();
-    on.have_previous = false;
-    if (idle == 0) std::memcpy(static_cast<void*>(&on.newest), &start_->frame, sizeof(Frame));
+    on.shrink.to(*resizer_, nullptr, next_plane());
     for (int i = 1; i <= idle; ++i) {
         run_frame(machine_, *cartridge_, 0, 0, i == idle ? &on.newest : nullptr);
         ++episode_.frames;
     }
     episode_.journey.begin(machine_.ram, smb::x_pos(machine_.ram));
-    fill_stack(on);
+    fill_stack(idle ? on.newest : start_->frame);
 }
 
 void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {
@@ -101,6 +107,7 @@ int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
         const bool last = i + 1 == count, draw = count - i <= draw_last;
         Frame* out = !draw ? nullptr : last ? &on.newest : &on.previous;
         on.have_previous = last && draw_last > 1 && count > 1;
+        if (last) on.shrink.to(*resizer_, on.have_previous ? &on.previous : nullptr, next_plane());
         play(buttons, out);
         e.look(machine_.ram, smb::x_pos(machine_.ram), stage_, config_->ground_stood);
         if (over()) return i + 1;
@@ -128,7 +135,7 @@ void Slot::step(int action) {
         hold(buttons, played, draw_last, on);
     }
     episode_.count_decision(config_->step_limit, config_->stall_limit);
-    see(on);
+    see(on.newest, on.have_previous ? &on.previous : nullptr);
 }
 
 void Slot::draw(Frame& out) {

@@ -52,6 +52,7 @@ class Slot {
     struct Canvas {
         Frame newest, previous;
         bool have_previous = false;  ///< both were drawn, for max_pool
+        Resizer::WhileDrawn shrink;  ///< reads `newest` where the agent sees one channel
     };
     /// This thread's, for pictures in colour or as the agent sees them.
     Canvas& canvas(bool coloured = false) const;
@@ -68,8 +69,11 @@ class Slot {
     /// Plays up to `count` frames, drawing the last `draw_last`; stops when the episode ends. Returns frames
     /// played.
     int hold(u8 buttons, int count, int draw_last, Canvas& on);
-    void see(const Canvas& canvas);
-    void fill_stack(const Canvas& canvas);
+    /// Where the next picture goes.
+    u8* next_plane();
+    /// Takes frames, or what was shrunk while they were drawn, onto the stack.
+    void see(const Frame& newest, const Frame* previous);
+    void fill_stack(const Frame& frame);
     void keep_before(Scene scene, u8 buttons, int count);
 
     std::shared_ptr<const Cartridge> cartridge_;

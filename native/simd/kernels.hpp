@@ -3,8 +3,8 @@
 
 namespace wz::simd {
 
-/// How the columns of a picture are weighed: output i is the sum of four values from `first[i]` on, each times
-/// its weight, divided by `divisor` and rounded half up.
+/// How the columns of a picture are weighed: output i is the sum of four values from `first[i]` on, each
+/// times its weight, divided by `divisor` and rounded half up.
 struct Columns {
     int width;    ///< outputs
     int divisor;  ///< at most 4096; the weights times the largest value add up to at most 255 times this
@@ -22,13 +22,19 @@ struct Columns {
 
 /// The vector loops of drawing and of shrinking, once for each instruction set. All give the same bytes.
 struct Kernels {
-    static constexpr int kTiles = 34, kWidth = 256;
+    static constexpr int kWidth = 256;
 
-    /// Puts `rows` (at most 8) lines of kTiles tiles side by side at `line`, lines `stride` bytes apart. A
-    /// tile's lines are 8 pixels of 0..3 each, one line behind the other. A pixel becomes
-    /// values[attribute * 4 + pixel]. Reads 64 bytes of a tile if `rows` is 8.
-    void (*draw_tiles)(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                       int stride);
+    /// A row of tiles side by side. Tile i is number names[i]; its palette is slots[(i + odd) / 2].
+    struct Tiles {
+        const u8* first;  ///< of tile 0: a tile is 64 bytes, its lines 8 pixels of 0..3 one behind the other
+        const u8* names;
+        const u8* slots;   ///< 0, 4, 8 or 12
+        int odd;           ///< 0 or 1
+        const u8* values;  ///< a pixel becomes values[slot + pixel]
+    };
+    /// Puts `rows` (at most 8) lines of 2 * `pairs` tiles at `line`, lines `stride` bytes apart. Reads 64
+    /// bytes a tile if `rows` is 8.
+    void (*draw_tiles)(const Tiles& t, int pairs, int rows, u8* line, int stride);
     /// out[i] = table[in[i] & 63]. `count` is a multiple of 64; `in` and `out` may be the same.
     void (*map_bytes)(const u8* in, u8* out, int count, const u8* table);
     /// sums[x] = the sum of lines[i][x] * weights[i] over `count` (1 to 4) lines, for kWidth columns. The

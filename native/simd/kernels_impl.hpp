@@ -1,6 +1,7 @@
 #pragma once
-// Included once for each instruction set. Everything here is internal to the file that includes it, and nothing
-// inline from elsewhere is called, so that no function made for one processor is linked into another's code.
+// Included once for each instruction set. Everything here is internal to the file that includes it, and
+// nothing inline from elsewhere is called, so that no function made for one processor is linked into
+// another's code.
 #include <cstring>
 
 #include "simd/kernels.hpp"
@@ -13,112 +14,102 @@
 namespace wz::simd {
 namespace {
 
-inline u64 load8(const u8* p) {
-    u64 v;
-    std::memcpy(&v, p, 8);
-    return v;
-}
-
 // ---- tiles ----
 
-/// Eight pixels of 0..3 as their values.
-inline u64 valued(u64 pixels, const u8* values) {
-    constexpr u64 ones = 0x0101010101010101ull;
-    const u64 low = (pixels & ones) * 0xFF, high = (pixels >> 1 & ones) * 0xFF;
-    return (~high & ((~low & ones * values[0]) | (low & ones * values[1]))) |
-           (high & ((~low & ones * values[2]) | (low & ones * values[3])));
-}
+inline const u8* tile(const Kernels::Tiles& t, int i) { return t.first + t.names[i] * 64; }
+inline u8 slot(const Kernels::Tiles& t, int i) { return t.slots[(i + t.odd) >> 1]; }
 
-void draw_lines(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                int stride) {
-    for (int i = 0; i < Kernels::kTiles; ++i, line += 8)
-        for (int r = 0; r < rows; ++r) {
-            const u64 v = valued(load8(tiles[i] + r * 8), values + attributes[i] * 4);
-            std::memcpy(line + r * stride, &v, 8);
-        }
-}
-
-// Whole tiles: two at a time, so that a store is sixteen bytes.
+// Two tiles at a time, so that a store is sixteen bytes.
 #if defined(__AVX2__)
 
-void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                int stride) {
-    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
-    const __m256i table =
-        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
-    auto four_lines = [&](int tile, int from) {
-        const __m256i pixels =
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tiles[tile] + from * 8));
-        const __m256i slot = _mm256_set1_epi8(static_cast<char>(attributes[tile] << 2));
-        return _mm256_shuffle_epi8(table, _mm256_or_si256(pixels, slot));
-    };
-    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
-        for (int from = 0; from < 8; from += 4) {
-            const __m256i a = four_lines(i, from), b = four_lines(i + 1, from);
-            const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
-            auto at = [&](int r) { return reinterpret_cast<__m128i*>(line + (from + r) * stride); };
-            _mm_storeu_si128(at(0), _mm256_castsi256_si128(even));
-            _mm_storeu_si128(at(1), _mm256_castsi256_si128(odd));
-            _mm_storeu_si128(at(2), _mm256_extracti128_si256(even, 1));
-            _mm_storeu_si128(at(3), _mm256_extracti128_si256(odd, 1));
+inline __m128i load_line(const u8* a, const u8* b) {
+    return _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(a)),
+                              _mm_loadl_epi64(reinterpret_cast<const __m128i*>(b)));
+}
+
+void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(t.values));
+    const __m256i wide_table = _mm256_broadcastsi128_si256(table);
+    for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
+        const u8 *left = tile(t, i), *right = tile(t, i + 1);
+        const __m256i left_slot = _mm256_set1_epi8(static_cast<char>(slot(t, i))),
+                      right_slot = _mm256_set1_epi8(static_cast<char>(slot(t, i + 1)));
+        auto at = [&](int r) { return reinterpret_cast<__m128i*>(line + r * stride); };
+        if (rows < 8) {
+            const __m128i slots =
+                _mm_unpacklo_epi64(_mm256_castsi256_si128(left_slot), _mm256_castsi256_si128(right_slot));
+            for (int r = 0; r < rows; ++r)
+                _mm_storeu_si128(
+                    at(r),
+                    _mm_shuffle_epi8(table, _mm_or_si128(slots, load_line(left + r * 8, right + r * 8))));
+            continue;
         }
+        auto four_lines = [&](const u8* from, __m256i slots) {
+            const __m256i pixels = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+            return _mm256_shuffle_epi8(wide_table, _mm256_or_si256(pixels, slots));
+        };
+        for (int from = 0; from < 8; from += 4) {
+            const __m256i a = four_lines(left + from * 8, left_slot),
+                          b = four_lines(right + from * 8, right_slot);
+            const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
+            _mm_storeu_si128(at(from), _mm256_castsi256_si128(even));
+            _mm_storeu_si128(at(from + 1), _mm256_castsi256_si128(odd));
+            _mm_storeu_si128(at(from + 2), _mm256_extracti128_si256(even, 1));
+            _mm_storeu_si128(at(from + 3), _mm256_extracti128_si256(odd, 1));
+        }
+    }
 }
 
 #elif defined(__SSE2__)
 
-void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                int stride) {
-    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
+void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
     // value = first ^ (low & by_low) ^ (high & by_high) ^ (low & high & by_both), for each attribute.
-    struct Choice {
-        __m128i first, by_low, by_high, by_both;
-    } choices[4];
+    __m128i choices[4][4];
     for (int k = 0; k < 4; ++k) {
-        const u8* v = values + k * 4;
-        auto splat = [](int b) { return _mm_set1_epi8(static_cast<char>(b)); };
-        choices[k] = {splat(v[0]), splat(v[0] ^ v[1]), splat(v[0] ^ v[2]), splat(v[0] ^ v[1] ^ v[2] ^ v[3])};
+        const u8* v = t.values + k * 4;
+        const int changes[4] = {v[0], v[0] ^ v[1], v[0] ^ v[2], v[0] ^ v[1] ^ v[2] ^ v[3]};
+        for (int n = 0; n < 4; ++n) choices[k][n] = _mm_set1_epi8(static_cast<char>(changes[n]));
     }
     const __m128i one = _mm_set1_epi8(1), two = _mm_set1_epi8(2);
-    auto two_lines = [&](int tile, int from) {
-        const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(tiles[tile] + from * 8));
-        const Choice& c = choices[attributes[tile]];
-        const __m128i low = _mm_cmpeq_epi8(_mm_and_si128(pixels, one), one);
-        const __m128i high = _mm_cmpeq_epi8(_mm_and_si128(pixels, two), two);
-        const __m128i single = _mm_xor_si128(_mm_and_si128(low, c.by_low), _mm_and_si128(high, c.by_high));
-        const __m128i both = _mm_and_si128(_mm_and_si128(low, high), c.by_both);
-        return _mm_xor_si128(_mm_xor_si128(c.first, single), both);
-    };
-    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
-        for (int from = 0; from < 8; from += 2) {
-            const __m128i a = two_lines(i, from), b = two_lines(i + 1, from);
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(line + from * stride), _mm_unpacklo_epi64(a, b));
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(line + (from + 1) * stride), _mm_unpackhi_epi64(a, b));
+    for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
+        __m128i c[4];
+        for (int n = 0; n < 4; ++n)
+            c[n] = _mm_unpacklo_epi64(choices[slot(t, i) / 4][n], choices[slot(t, i + 1) / 4][n]);
+        const u8 *left = tile(t, i), *right = tile(t, i + 1);
+        for (int r = 0; r < rows; ++r) {
+            const __m128i pixels =
+                _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(left + r * 8)),
+                                   _mm_loadl_epi64(reinterpret_cast<const __m128i*>(right + r * 8)));
+            const __m128i low = _mm_cmpeq_epi8(_mm_and_si128(pixels, one), one);
+            const __m128i high = _mm_cmpeq_epi8(_mm_and_si128(pixels, two), two);
+            const __m128i single = _mm_xor_si128(_mm_and_si128(low, c[1]), _mm_and_si128(high, c[2]));
+            const __m128i both = _mm_and_si128(_mm_and_si128(low, high), c[3]);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(line + r * stride),
+                             _mm_xor_si128(_mm_xor_si128(c[0], single), both));
         }
+    }
 }
 
 #elif defined(__ARM_NEON)
 
-void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                int stride) {
-    if (rows != 8) return draw_lines(tiles, attributes, values, rows, line, stride);
-    const uint8x16_t table = vld1q_u8(values);
-    auto two_lines = [&](int tile, int from) {
-        const uint8x16_t slot = vdupq_n_u8(static_cast<u8>(attributes[tile] << 2));
-        return vreinterpretq_u64_u8(vqtbl1q_u8(table, vorrq_u8(vld1q_u8(tiles[tile] + from * 8), slot)));
-    };
-    for (int i = 0; i < Kernels::kTiles; i += 2, line += 16)
-        for (int from = 0; from < 8; from += 2) {
-            const uint64x2_t a = two_lines(i, from), b = two_lines(i + 1, from);
-            vst1q_u8(line + from * stride, vreinterpretq_u8_u64(vzip1q_u64(a, b)));
-            vst1q_u8(line + (from + 1) * stride, vreinterpretq_u8_u64(vzip2q_u64(a, b)));
-        }
+void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
+    const uint8x16_t table = vld1q_u8(t.values);
+    for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
+        const uint8x16_t slots = vcombine_u8(vdup_n_u8(slot(t, i)), vdup_n_u8(slot(t, i + 1)));
+        const u8 *left = tile(t, i), *right = tile(t, i + 1);
+        for (int r = 0; r < rows; ++r)
+            vst1q_u8(line + r * stride,
+                     vqtbl1q_u8(table,
+                                vorrq_u8(slots, vcombine_u8(vld1_u8(left + r * 8), vld1_u8(right + r * 8)))));
+    }
 }
 
 #else
 
-void draw_tiles(const u8* const* tiles, const u8* attributes, const u8* values, int rows, u8* line,
-                int stride) {
-    draw_lines(tiles, attributes, values, rows, line, stride);
+void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
+    for (int i = 0; i < 2 * pairs; ++i, line += 8)
+        for (int r = 0; r < rows; ++r)
+            for (int x = 0; x < 8; ++x) line[r * stride + x] = t.values[slot(t, i) + tile(t, i)[r * 8 + x]];
 }
 
 #endif
@@ -203,9 +194,11 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
             const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(taps(0), taps(1)), round);
             const __m512i mean =
                 _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
-            const __mmask16 keep =
-                c.width - i >= 16 ? 0xFFFF : static_cast<__mmask16>((1 << (c.width - i)) - 1);
-            _mm512_mask_cvtepi32_storeu_epi8(out + i, keep, mean);
+            const __m128i bytes = _mm512_cvtepi32_epi8(mean);
+            if (c.width - i >= 16)
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes);
+            else
+                _mm_mask_storeu_epi8(out + i, static_cast<__mmask16>((1 << (c.width - i)) - 1), bytes);
         }
         return;
     }
@@ -228,7 +221,8 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
         return _mm_cvttps_epi32(_mm_mul_ps(exact, scale));
     };
     for (; i + 16 <= c.width; i += 16) {
-        const __m128i a = _mm_packs_epi32(four(i), four(i + 4)), b = _mm_packs_epi32(four(i + 8), four(i + 12));
+        const __m128i a = _mm_packs_epi32(four(i), four(i + 4)),
+                      b = _mm_packs_epi32(four(i + 8), four(i + 12));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(a, b));
     }
     for (; i + 4 <= c.width; i += 4) {

@@ -32,8 +32,8 @@ std::string chosen_set() {
     if (std::find(sets.begin(), sets.end(), name) != sets.end()) return name;
     std::string all;
     for (const std::string& set : sets) all += (all.empty() ? "" : ", ") + set;
-    throw SetError(std::string("WARPZONE_SIMD is '") + name + "', which this processor can't run: choose one of " +
-                   all + ", or leave it unset.");
+    throw SetError(std::string("WARPZONE_SIMD is '") + name +
+                   "', which this processor can't run: choose one of " + all + ", or leave it unset.");
 }
 
 }  // namespace wz::simd

@@ -28,6 +28,7 @@ PROGRAMS = {
     "pool": [],
     "sound": [],
     "team": [],
+    "vector_loops": [],
 }
 
 
