@@ -20,6 +20,7 @@ namespace wz::jit {
 namespace {
 
 constexpr int kLongestTrace = 24;
+constexpr int kLoosePieces = 16;  ///< so many, and more as there is more code, before they are packed
 
 /// A lock that a forked child can take although a thread which it does not have held it.
 class ForkSafeLock {
@@ -149,7 +150,9 @@ class Translation {
         if (pc < 0x8000) return;
         const std::lock_guard hold(lock_);
         try {
-            if (!full_ && !known(pc)) full_ = !add(prg, pc);
+            if (full_ || known(pc)) return;
+            full_ = !add(prg, pc);
+            if (++loose_ >= kLoosePieces + packed_ / 4) pack(prg);
         } catch (const std::bad_alloc&) {
         }
     }
@@ -170,8 +173,26 @@ class Translation {
             if (traces[i].ending == Trace::Ending::Jump) leads_to.push_back(traces[i].exit);
             for (u16 to : leads_to) want(to);
         }
+        return place(prg, traces, blocks_);
+    }
+
+    /// Emits everything once more as one piece: each of the many small ones that grew with the game begins a
+    /// page of its own, so that they compete for the same few places of the instruction cache and for its
+    /// table of pages. Code that runs in the old ones stays valid.
+    void pack(const Prg& prg) {
+        packed_ += loose_;
+        loose_ = 0;
+        std::vector<Trace> traces;
+        for (u32 pc = 0x8000; pc < 0x10000; ++pc)
+            if (known(static_cast<u16>(pc)))
+                traces.push_back(follow(prg, static_cast<u16>(pc), kLongestTrace, rules_));
+        place(prg, traces, Blocks());
+    }
+
+    /// False where there is no room.
+    bool place(const Prg& prg, const std::vector<Trace>& traces, const Blocks& others) {
         std::vector<Block> placed;
-        const std::vector<u8> code = emit_traces(memory_.next(), runtime_, prg, traces, blocks_, placed);
+        const std::vector<u8> code = emit_traces(memory_.next(), runtime_, prg, traces, others, placed);
         if (!memory_.append(code)) return false;
         // Only now may others see it: the code is complete, and so is what it jumps to.
         for (std::size_t i = 0; i < traces.size(); ++i) blocks_.at(traces[i].entry) = placed[i];
@@ -189,6 +210,7 @@ class Translation {
     // Under the lock:
     Blocks blocks_;
     bool full_ = false;
+    int loose_ = 0, packed_ = 0;  ///< pieces by themselves, and those in the one that holds all before them
 };
 
 std::shared_ptr<Translation> translate(const Cartridge& cart, Rules rules) {
