@@ -9,6 +9,8 @@
 #include "bindings_common.hpp"
 #include "nes/palette.hpp"
 #include "nes/snapshot.hpp"
+#include "simd/kernels.hpp"
+#include "simd/sets.hpp"
 #include "smb/reward.hpp"
 #include "threads/team.hpp"
 
@@ -36,6 +38,7 @@ std::shared_ptr<const Cartridge> cartridge_of(const nb::bytes& rom) {
     static std::mutex lock;
     static std::map<std::string, std::weak_ptr<const Cartridge>> in_use;
     const std::string key(rom.c_str(), rom.size());
+    simd::kernels();  // complains of WARPZONE_SIMD here, not in the midst of a frame
     std::lock_guard hold(lock);
     if (auto found = in_use[key].lock()) return found;
     std::erase_if(in_use, [](const auto& entry) { return entry.second.expired(); });
@@ -129,6 +132,8 @@ NB_MODULE(_native, m) {
         } catch (const PoolError& e) {
             raise_python("ConfigError", e.what());
         } catch (const ThreadError& e) {
+            raise_python("ConfigError", e.what());
+        } catch (const simd::SetError& e) {
             raise_python("ConfigError", e.what());
         }
     });

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "simd/sets.hpp"
+
 namespace warpzone::net {
 
 extern const Kernels kBaselineKernels;
@@ -12,22 +14,21 @@ extern const Kernels kAvx512Kernels;
 
 std::vector<const Kernels*> available_kernels() {
     std::vector<const Kernels*> found;
+    for (const std::string& set : wz::simd::instruction_sets()) {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        found.push_back(&kAvx512Kernels);
-    if (avx2) found.push_back(&kAvx2Kernels);
+        if (set == "avx512") found.push_back(&kAvx512Kernels);
+        if (set == "avx2") found.push_back(&kAvx2Kernels);
 #endif
-    found.push_back(&kBaselineKernels);
+        if (set == kBaselineKernels.name) found.push_back(&kBaselineKernels);
+    }
     return found;
 }
 
 const Kernels& find_kernels(const std::string& name) {
+    const std::string wanted = name.empty() ? wz::simd::chosen_set() : name;
     std::string names;
     for (const Kernels* kernels : available_kernels()) {
-        if (name.empty() || name == kernels->name) return *kernels;
+        if (wanted == kernels->name) return *kernels;
         names += std::string(names.empty() ? "" : ", ") + kernels->name;
     }
     throw std::invalid_argument("no kernels named '" + name + "' on this processor; there are: " + names);

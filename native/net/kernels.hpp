@@ -74,8 +74,8 @@ struct Kernels {
 /// Kernels this build has and this processor can run, best first.
 std::vector<const Kernels*> available_kernels();
 
-/// The kernels with that name, or the best ones for an empty name; throws std::invalid_argument if there are
-/// none.
+/// The kernels with that name, or those of the chosen instruction set (simd/sets.hpp) for an empty name;
+/// throws std::invalid_argument if there are none.
 const Kernels& find_kernels(const std::string& name);
 
 }  // namespace warpzone::net

@@ -5,6 +5,12 @@
 namespace warpzone::net {
 
 extern const Kernels kBaselineKernels;
-const Kernels kBaselineKernels = make_kernels("baseline");
+const Kernels kBaselineKernels = make_kernels(
+#if defined(__ARM_NEON)
+    "neon"
+#else
+    "baseline"
+#endif
+);
 
 }  // namespace warpzone::net

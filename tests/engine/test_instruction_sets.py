@@ -1,0 +1,67 @@
+"""One build has the vector loops for several instruction sets; all of them give the same bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from warpzone.engine._native import net_kernels
+
+PLAY = """
+import hashlib
+import numpy as np
+import warpzone
+
+found = hashlib.sha256()
+for options in ({}, {"max_pool": True, "crop_hud": True}, {"observation": "rgb", "size": (61, 97)}):
+    envs = warpzone.MarioVectorEnv(4, stages=["1-1", "1-2", "4-4"], threads=1, seed=3, **options)
+    dice = np.random.default_rng(0)
+    envs.reset(seed=3)
+    for _ in range(60):
+        found.update(envs.step(dice.integers(7, size=4))[0].tobytes())
+    found.update(envs.screen(0).tobytes())
+    envs.close()
+print(found.hexdigest())
+"""
+
+
+def play(instruction_set: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "WARPZONE_SIMD": instruction_set}
+    return subprocess.run(
+        [sys.executable, "-c", PLAY],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_every_instruction_set_gives_the_same_bytes() -> None:
+    sets = net_kernels()
+    seen = {name: play(name) for name in sets}
+    for name, done in seen.items():
+        assert done.returncode == 0, f"{name}: {done.stderr[-2000:]}"
+    assert len({done.stdout for done in seen.values()}) == 1
+    assert {"baseline", "neon"} & set(sets)
+
+
+def test_an_instruction_set_that_is_not_there_is_refused_in_a_sentence() -> None:
+    done = play("mmx")
+    assert done.returncode != 0
+    assert "ConfigError: WARPZONE_SIMD is 'mmx', which this processor can't run: choose one of" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["baseline", "neon"])
+def test_the_net_follows_the_same_variable(name: str) -> None:
+    if name not in net_kernels():
+        pytest.skip(f"this processor has no {name}")
+    code = "from warpzone.engine._native import Net; print(Net((4, 84, 84), [(8, 8, 4)], [16], 7).kernels)"
+    environment = {**os.environ, "WARPZONE_SIMD": name}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.strip() == name, done.stderr
