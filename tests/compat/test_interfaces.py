@@ -60,6 +60,66 @@ def test_gymnasium() -> None:
     env.close()
 
 
+def test_the_rules_of_version_nine() -> None:
+    env = nine.SuperMarioBrosEnv(target=(1, 1))
+    _, info = env.reset()
+    assert info["task_id"] == "SuperMarioBros-1-1-v0"
+    assert info["reward_components"] == dict.fromkeys(info["reward_components"], 0.0)
+    keep = {"game": "smb1", "single_stage": True, "target_world": 1, "target_stage": 1, "world_label": "1"}
+    total = 0.0
+    for _ in range(40):
+        _, reward, terminated, truncated, info = env.step(128)
+        assert reward == info["reward_total_clipped"]
+        assert info["reward_total_unclipped"] == sum(info["reward_components"].values())
+        total += info["reward_components"]["progress"]
+    assert (terminated, truncated) == (False, False)
+    assert {key: info[key] for key in keep} == keep
+    assert total == info["progress_max"] - 40 > 0
+    best = info["x_pos_max"]
+    for _ in range(30):  # back, and forth again: nothing for where it has been
+        components = env.step(64)[4]["reward_components"]
+        if env._x_position < best:
+            assert components["progress"] == 0
+    env.ram[0x07EE] += 1  # a coin
+    env.ram[0x0756] = 1  # a mushroom
+    env.ram[0x07DF] += 1  # 10,000 points
+    _, reward, _, _, info = env.step(0)
+    assert {key: info["reward_components"][key] for key in ("coins", "powerup", "score")} == {
+        "coins": 5.0,
+        "powerup": 5.0,
+        "score": 100.0,
+    }
+    assert reward == 15
+    env.ram[0x00B5] = 2  # below the screen
+    _, reward, terminated, _, info = env.step(0)
+    assert info["reward_components"]["death"] == -25
+    assert (terminated, info["death"]) == (True, True)
+    with pytest.raises(ValueError, match="cannot step in a done environment"):
+        env.step(0)
+
+
+def test_version_nine_asks_its_own_hooks_for_the_end() -> None:
+    class Short(nine.SuperMarioBrosEnv):
+        def _get_terminated(self) -> bool:
+            return self._x_position > 41
+
+        def _get_truncated(self) -> bool:
+            return self._time < 399
+
+    env = Short(target=(1, 1))
+    env.reset()
+    ends = [env.step(128)[2:4] for _ in range(2)]
+    assert ends == [(False, False)] * 2
+    while not env.done:
+        end = env.step(128)[2:4]
+    assert end == (True, False)
+
+
+def test_stages_have_a_second_name_in_version_nine() -> None:
+    env = nine.make("SuperMarioBros4-2-v0")
+    assert env.reset()[1]["world"] == 4
+
+
 def test_the_step_limit_and_the_order_of_calls() -> None:
     env = seven.make("SuperMarioBros-1-1-v0", max_episode_steps=3)
     with pytest.raises(gym.error.ResetNeeded):

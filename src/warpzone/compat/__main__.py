@@ -6,7 +6,7 @@ import os
 import runpy
 import sys
 
-from warpzone.compat.installation import install
+from warpzone.compat.installation import HOMES, PACKAGES, install, interface_installed
 from warpzone.errors import Error
 
 USAGE = """usage: python -m warpzone.compat [--interface 7|9] script.py [args ...]
@@ -38,7 +38,10 @@ def main(arguments: list[str]) -> None:
     if as_module:
         sys.argv = arguments[1:]
         sys.path.insert(0, os.getcwd())
-        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        module = arguments[1]
+        if module.split(".")[0] in PACKAGES:  # under its own name: runpy asks a module's loader for that
+            module = f"{HOMES[interface or interface_installed()]}.{module}"
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     else:
         sys.argv = list(arguments)
         # As Python itself does; ours is first on the path, the script's folder second.

@@ -7,6 +7,11 @@ import warnings
 from contextlib import redirect_stderr
 from typing import Any
 
+import numpy as np
+
+if not hasattr(np, "bool8"):
+    np.bool8 = np.bool_  # type: ignore[attr-defined]  # NumPy 2 has dropped it, and gym's checks of a step ask for it
+
 gym: Any
 with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
     # On import, gym says at length that it is unmaintained.

@@ -15,6 +15,8 @@ from warpzone.compat.emulation import (
     Emulation,
 )
 from warpzone.compat.gym7 import Box, Discrete, Env
+from warpzone.compat.rom import ROM
+from warpzone.compat.viewer import ImageViewer
 
 Step = tuple[NDArray[np.uint8], float, bool, dict[str, Any]]
 
@@ -56,4 +58,12 @@ class NESEnv(Emulation, Env):  # type: ignore[misc]
         return None
 
 
-__all__ = ["SCREEN_HEIGHT", "SCREEN_SHAPE_24_BIT", "SCREEN_SHAPE_32_BIT", "SCREEN_WIDTH", "NESEnv"]
+__all__ = [
+    "ROM",
+    "SCREEN_HEIGHT",
+    "SCREEN_SHAPE_24_BIT",
+    "SCREEN_SHAPE_32_BIT",
+    "SCREEN_WIDTH",
+    "ImageViewer",
+    "NESEnv",
+]

@@ -2,4 +2,7 @@
 
 from warpzone.compat.nes_py.wrappers.joypad_space import JoypadSpace
 
-__all__ = ["JoypadSpace"]
+BinarySpaceToDiscreteSpaceEnv = JoypadSpace
+"""Its name before nes-py 8, in many scripts still."""
+
+__all__ = ["BinarySpaceToDiscreteSpaceEnv", "JoypadSpace"]

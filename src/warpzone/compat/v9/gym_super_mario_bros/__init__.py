@@ -9,7 +9,14 @@ __all__ = ["SuperMarioBrosEnv", "SuperMarioBrosRandomStagesEnv", "make"]
 
 make = gymnasium.make
 
-for _id, _entry in IDS.items():
+# Stages of the first game have a second name, without the hyphen in front.
+_ALIASES = {
+    _id.replace("Bros-", "Bros"): _entry
+    for _id, _entry in IDS.items()
+    if _id.startswith("SuperMarioBros-") and "target" in _entry.arguments
+}
+
+for _id, _entry in {**IDS, **_ALIASES}.items():
     if _id not in gymnasium.registry:
         gymnasium.register(
             id=_id,

@@ -1,4 +1,4 @@
-"""Super Mario Bros and the Lost Levels, with Gymnasium's interface. Rewards and info are those of version 7."""
+"""Super Mario Bros and the Lost Levels, with Gymnasium's interface and the rules of version 9."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from numpy.typing import NDArray
 
 from warpzone.compat.mario import Mario
 from warpzone.compat.random_stages import RandomStages
+from warpzone.compat.v9.gym_super_mario_bros.rules import ShapedMario
 from warpzone.compat.v9.nes_py.nes_env import NESEnv, Step
 
 
-class SuperMarioBrosEnv(Mario, NESEnv):
-    """The whole game, or the stage `target=(world, stage)`."""
+class SuperMarioBrosEnv(ShapedMario, NESEnv):
+    """The whole game, or the stage `target=(world, stage)`. Version 9 has no `rom_mode`: its ROMs are vanilla."""
 
     reward_range = Mario.reward_range
 
     def __init__(
         self,
-        rom_mode: str = "vanilla",
         lost_levels: bool = False,
         target: tuple[int, int] | None = None,
         render_mode: str | None = None,
+        rom_mode: str = "vanilla",
     ) -> None:
         self._set_render_mode(render_mode)
+        self._lost_levels, self._rom_mode = lost_levels, rom_mode
         self._start_game(rom_mode, lost_levels, target)
 
 

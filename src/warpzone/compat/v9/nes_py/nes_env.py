@@ -48,12 +48,26 @@ class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
             self._show()
         return frame, self._get_info()
 
+    def _get_terminated(self) -> bool:
+        return self._get_done()
+
+    def _get_truncated(self) -> bool:
+        return False
+
     def step(self, action: Any) -> Step:
         """Run a frame with the buttons of `action`, a byte. The frame given is the screen itself, not a copy."""
-        reward, info = self._advance(action)
+        if self.done:
+            raise ValueError("cannot step in a done environment! call `reset`")
+        self._frame_advance(action)
+        reward = float(self._get_reward())
+        terminated, truncated = bool(self._get_terminated()), bool(self._get_truncated())
+        self.done = terminated or truncated
+        info = self._get_info()
+        self._did_step(self.done)
         if self.render_mode == "human":
             self._show()
-        return self.screen, reward, self.done, False, info
+        low, high = self.reward_range
+        return self.screen, min(max(reward, low), high), terminated, truncated, info
 
     def render(self) -> Any:
         """The screen with "rgb_array"; with "human" it is shown in a window."""

@@ -1,0 +1,5 @@
+"""Where the ROMs are."""
+
+from warpzone.compat.rom import rom_path
+
+__all__ = ["rom_path"]
