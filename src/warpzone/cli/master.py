@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -10,6 +11,9 @@ from warpzone.cli.flags import parse
 from warpzone.cli.info import gather
 from warpzone.cli.master_board import Board, summary
 from warpzone.cli.train import settings as train_settings
+from warpzone.cluster.commands import spawn_on
+from warpzone.cluster.connection import check_nodes, connected
+from warpzone.master.children import Spawn
 from warpzone.master.phases import polish_words, specialist_words, student_words
 from warpzone.master.plan import MasterConfig, Plan, make_plan
 from warpzone.master.run import master, rom_digest
@@ -24,7 +28,16 @@ SETTINGS = {"": MasterConfig}
 def run(argv: list[str]) -> int:
     """Parse and work; the exit code."""
     config = parse(MasterConfig(), argv, "warpzone master")
-    plan = make_plan(config, cores())
+    if not config.cluster or config.dry_run:
+        return work_on(config, cores(), None)
+    with connected(config.cluster, local_cpus=cores()) as cluster:
+        check_nodes(cluster, config.rom)
+        return work_on(replace(config, out=config.out.resolve()), max(1, cluster.cpus()), spawn_on(cluster))
+
+
+def work_on(config: MasterConfig, cpus: int, spawn: Spawn | None) -> int:
+    """Plan for so many CPUs, and work."""
+    plan = make_plan(config, cpus)
     commands = planned_commands(config, plan)
     for words in commands.values():
         train_settings(words[1:], {})
@@ -37,7 +50,7 @@ def run(argv: list[str]) -> int:
         return EXIT_OK
     console = Console()
     with Board(console, plain=config.plain) as board:
-        code, state = master(config, plan, gather(), board.show, board.say)
+        code, state = master(config, plan, gather(), board.show, board.say, spawn)
     for line in summary(state, config.out):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     return code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,10 @@ from rich.table import Table
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.cli.train import settings
+from warpzone.cluster.connection import connected
+from warpzone.cluster.trials import run_trials
 from warpzone.errors import ConfigError
+from warpzone.run.build import cores
 from warpzone.run.config import TrainConfig
 from warpzone.run.stopping import EXIT_OK
 from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_trial
@@ -39,10 +42,18 @@ class Config(RunsFolder, DryRun):
     """Random seed of the search."""
     plots: bool = True
     """Draw parameter importance and parallel coordinates at the end."""
+    cluster: str = ""
+    """Ray cluster to run trials on, many at once: local, auto or HEAD:PORT."""
+    trial_cpus: int = 1
+    """CPUs of each trial on a cluster."""
+    trial_gpus: float = 0.0
+    """GPUs of each trial on a cluster; fractions share one."""
 
     def __post_init__(self) -> None:
         if self.trials < 1 or self.prune_every < 1:
             raise ConfigError("--trials and --prune-every must be at least 1.")
+        if self.trial_cpus < 1 or self.trial_gpus < 0:
+            raise ConfigError("--trial-cpus must be at least 1, and --trial-gpus can't be negative.")
 
 
 SETTINGS = {"": Config}
@@ -66,9 +77,10 @@ def run(argv: list[str]) -> int:
         raise ConfigError("warpzone sweep needs Optuna: pip install 'warpzone[sweep]'.") from None
     config.runs_dir.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = f"sqlite:///{(config.runs_dir / f'{config.name}.db').resolve()}"
     study = optuna.create_study(
         study_name=config.name,
-        storage=f"sqlite:///{(config.runs_dir / f'{config.name}.db').resolve()}",
+        storage=storage,
         direction="maximize",
         sampler=optuna.samplers.TPESampler(seed=config.seed),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
@@ -76,13 +88,37 @@ def run(argv: list[str]) -> int:
     )
     console = Console()
     console.print(f"[train] study {config.name}: {len(study.trials)} trials so far", markup=False)
-    for _ in range(config.trials):
-        one_trial(study, base, names, config.prune_every, console)
+    if config.cluster:
+        trials_on_cluster(config, study, storage, base, names, console)
+    else:
+        for _ in range(config.trials):
+            one_trial(study, base, names, config.prune_every, console)
     console.print(best_table(study))
     if config.plots:
         for path in draw(study, config.runs_dir / f"{config.name}_plots"):
             console.print(f"[train] wrote {path}", markup=False, soft_wrap=True)
     return EXIT_OK
+
+
+def trials_on_cluster(
+    config: Config, study: Any, storage: str, base: TrainConfig, names: tuple[str, ...], console: Console
+) -> None:
+    """All trials, as many at once as the cluster carries. Each run's folder is on the node that trained it."""
+    import optuna
+
+    def told(trial: Any, values: dict[str, Any], score: float, was_cut: bool) -> None:
+        if was_cut:
+            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        else:
+            study.tell(trial, score)
+        say_verdict(trial, values, f"cut off at {score:.3f}" if was_cut else f"{score:.3f}", console)
+
+    base = replace(base, run=replace(base.run, runs_dir=str(config.runs_dir.resolve())))
+    with connected(config.cluster, local_cpus=max(cores(), config.trial_cpus)) as cluster:
+        run_trials(
+            cluster, study, storage, base, names, trials=config.trials, every=config.prune_every,
+            cpus=config.trial_cpus, gpus=config.trial_gpus, told=told,
+        )  # fmt: skip
 
 
 def one_trial(study: Any, base: TrainConfig, names: tuple[str, ...], every: int, console: Console) -> None:
@@ -107,6 +143,10 @@ def one_trial(study: Any, base: TrainConfig, names: tuple[str, ...], every: int,
     except BaseException:
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         raise
+    say_verdict(trial, values, verdict, console)
+
+
+def say_verdict(trial: Any, values: dict[str, Any], verdict: str, console: Console) -> None:
     shown = " ".join(f"{name}={_short(value)}" for name, value in values.items())
     console.print(f"[train] trial {trial.number}: {verdict} {shown}", markup=False, soft_wrap=True)
     sys.stdout.flush()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 GRACE_S = 60.0
 """How long a child may take to save after SIGTERM before it is killed."""
@@ -23,13 +23,30 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
+class Process(Protocol):
+    """A command that runs somewhere."""
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+
+    def send_signal(self, number: signal.Signals, /) -> None:
+        """Send a signal to it and all that it started."""
+
+
+Spawn = Callable[[Sequence[str], Path], Process]
+"""Starts a command whose output is appended to a file."""
+
+
 @dataclass
 class Child:
     """A running command."""
 
     name: str
     argv: list[str]
-    process: subprocess.Popen[bytes]
+    process: Process
     log: Path
     seconds: float
     """How long it may run."""
@@ -64,15 +81,15 @@ class Child:
         return self.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace").strip()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
+        self.process.send_signal(number)
 
 
 class Crew:
     """The children that run now."""
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, spawn: Spawn | None = None) -> None:
         self._logs = logs
+        self._spawn = spawn or GroupProcess
         self.children: dict[str, Child] = {}
 
     def __len__(self) -> int:
@@ -85,8 +102,7 @@ class Crew:
         argv, size = ["warpzone", *words], _size(record) if record else 0
         with log.open("ab") as out:
             out.write(f"\n$ {' '.join(argv)}\n".encode())
-            out.flush()
-            process = _spawn([sys.executable, "-m", "warpzone.cli.main", *words], out)
+        process = self._spawn([sys.executable, "-m", "warpzone.cli.main", *words], log)
         self.children[name] = Child(name, argv, process, log, seconds, record, size)
         return self.children[name]
 
@@ -128,8 +144,27 @@ def die_with_parent(with_signal: signal.Signals) -> Callable[[], None]:
     return arrange
 
 
-def _spawn(argv: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-        start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM),
-    )  # fmt: skip
+class GroupProcess:
+    """A command in a process group of its own, with its output at the end of a file."""
+
+    def __init__(self, argv: Sequence[str], log: Path) -> None:
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM),
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)

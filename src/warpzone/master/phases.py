@@ -50,7 +50,7 @@ def specialists(work: Work) -> None:
     while True:
         for child in work.crew.ended():
             work.settle(child)
-            _after_failure(work, child.name, child.process.returncode, child.last_words())
+            _after_failure(work, child.name, child.process.returncode or 0, child.last_words())
         waiting = [name for name, one in state.specialists.items() if one.status == "waiting"]
         # Nobody is left without any turn, and a turn too short to learn from is not begun.
         ready = [

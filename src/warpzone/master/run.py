@@ -8,6 +8,7 @@ from typing import Any
 
 from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import ConfigError, RomError
+from warpzone.master.children import Spawn
 from warpzone.master.phases import PHASES
 from warpzone.master.plan import MasterConfig, Plan
 from warpzone.master.state import State, open_state
@@ -30,8 +31,9 @@ def rom_digest(config: MasterConfig) -> str:
 
 
 def master(
-    config: MasterConfig, plan: Plan, machine: Mapping[str, Any], show: Callable[[State], None], say: Say
-) -> tuple[int, State]:
+    config: MasterConfig, plan: Plan, machine: Mapping[str, Any], show: Callable[[State], None], say: Say,
+    spawn: Spawn | None = None,
+) -> tuple[int, State]:  # fmt: skip
     """Do what is left to do; the exit code and how everything stands."""
     digest = rom_digest(config)
     try:
@@ -49,20 +51,20 @@ def master(
         state = open_state(config, plan, digest)
         if state.status == "done":
             return EXIT_OK, state
-        return _work(config, plan, state, machine, show, say), state
+        return _work(config, plan, state, machine, show, say, spawn), state
     finally:
         lock.close()
 
 
 def _work(
     config: MasterConfig, plan: Plan, state: State, machine: Mapping[str, Any], show: Callable[[State], None],
-    say: Say,
+    say: Say, spawn: Spawn | None,
 ) -> int:  # fmt: skip
     state.machine, state.status = dict(machine), "running"
     state.sittings += 1
     ending = "[master] stopping: runs save what they have learned; the same command resumes"
     with StopFlag(lambda line: say(ending)) as stop:
-        work = Work(config, plan, state, lambda: bool(stop), show, say)
+        work = Work(config, plan, state, lambda: bool(stop), show, say, spawn)
         try:
             for name, do in PHASES.items():
                 phase = state.phases[name]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.errors import ConfigError
-from warpzone.master.children import Child, Crew
+from warpzone.master.children import Child, Crew, Spawn
 from warpzone.master.plan import MasterConfig, Plan
 from warpzone.master.state import Learner, Phase, State
 from warpzone.run.lock import refuse_if_trained
@@ -40,13 +40,13 @@ class Work:
 
     def __init__(
         self, config: MasterConfig, plan: Plan, state: State, should_stop: Callable[[], bool],
-        show: Callable[[State], None], say: Callable[[str], None],
+        show: Callable[[State], None], say: Callable[[str], None], spawn: Spawn | None = None,
     ) -> None:  # fmt: skip
         self.config, self.plan, self.state = config, plan, state
         self.folder = config.out
         self.say = say
         self.phase = ""
-        self.crew = Crew(config.out / "logs")
+        self.crew = Crew(config.out / "logs", spawn)
         self._should_stop, self._show = should_stop, show
         self._last = self._saved = time.monotonic()
         self._entries: dict[str, dict[str, Any]] = {}

@@ -1,0 +1,91 @@
+"""Trials of a sweep and trainings of a master as jobs on a cluster, also when what runs them is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.run.small_runs import SMALL
+from warpzone.cli import sweep as sweep_command
+from warpzone.cli.train import settings
+from warpzone.cluster.commands import ClusterProcess
+from warpzone.cluster.connection import Cluster
+from warpzone.cluster.trials import run_trials
+from warpzone.errors import ConfigError
+from warpzone.watch.metrics import read_metrics
+
+optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'warpzone[sweep]'")
+
+
+def workers(name: str) -> list[psutil.Process]:
+    """Processes of this process's own Ray, by the name that Ray gives them."""
+    return [p for p in psutil.Process().children(recursive=True) if p.name().startswith(f"ray::{name}")]
+
+
+def test_trials_run_at_once_and_again_where_one_is_lost(local: Cluster, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path / 's.db'}"
+    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
+    flags = [*SMALL, "--runs-dir", str(tmp_path), "--run-name", "s", "--total-updates", "20", "--trails", ""]
+    told: list[int] = []
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + 60
+        while not killed and time.monotonic() < deadline:
+            for process in workers("_trial")[:1]:
+                killed.append(process.pid)
+                process.kill()
+            time.sleep(0.05)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    run_trials(
+        local, study, storage, settings(flags, {}), ("learning_rate", "gamma"), trials=2, every=10, cpus=4, gpus=0,
+        told=lambda trial, values, score, was_cut: (study.tell(trial, score), told.append(trial.number)),
+    )  # fmt: skip
+    killer.join(60)
+    assert killed
+    assert sorted(told) == [0, 1]
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 2
+    # The verdicts came from the nodes to the study.
+    assert all(10 in trial.intermediate_values for trial in study.trials)
+    with pytest.raises(ConfigError, match="No node has the 99 CPUs"):
+        run_trials(
+            local, study, storage, settings(flags, {}), ("gamma",), trials=1, every=1, cpus=99, gpus=0,
+            told=lambda *of: None,
+        )  # fmt: skip
+
+
+def test_a_training_whose_node_is_lost_resumes_elsewhere(local: Cluster, tmp_path: Path) -> None:
+    words = [
+        *("train", *SMALL, "--runs-dir", str(tmp_path), "--run-name", "specialist-1-1", "--plain"),
+        *("--time-limit", "0", "--total-updates", "200"),
+    ]
+    log = tmp_path / "specialist-1-1.log"
+    job = ClusterProcess(local, [sys.executable, "-m", "warpzone.cli.main", *words], log, cpus=1)
+    metrics, deadline = tmp_path / "specialist-1-1" / "metrics.jsonl", time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_text().count("\n") > 40):
+        assert time.monotonic() < deadline, log.read_text()
+        assert job.poll() is None
+        time.sleep(0.1)
+    [runner] = workers("Runner")
+    os.kill(runner.pid, signal.SIGKILL)
+    while job.poll() is None:
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
+    assert job.returncode == 0, log.read_text()
+    assert job.restarts == 1
+    assert read_metrics(metrics.parent)[-1]["update"] == 200
+    assert "resum" in log.read_text()
+
+
+def test_a_sweep_refuses_what_makes_no_sense() -> None:
+    with pytest.raises(ConfigError, match="--trial-cpus must be at least 1"):
+        sweep_command.Config(trial_cpus=0)
