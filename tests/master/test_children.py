@@ -18,8 +18,7 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from warpzone.master import children
-with open(sys.argv[1], "wb") as out:
-    child = children._spawn([sys.executable, "-c", "import time; time.sleep(600)"], out)
+child = children.GroupProcess([sys.executable, "-c", "import time; time.sleep(600)"], Path(sys.argv[1]))
 print(child.pid, flush=True)
 time.sleep(600)
 """
