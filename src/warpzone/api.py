@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
@@ -13,8 +12,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from warpzone import custom_code
 from warpzone.agents import agent as agents
@@ -26,7 +23,7 @@ from warpzone.envs.config import StageConfig, as_size
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import parse_stages
 from warpzone.envs.vector import MarioVectorEnv
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, nearest
 from warpzone.run.config import Preset, RunConfig, TrainConfig
 from warpzone.run.device import named_device
 from warpzone.run.log import Display, Silent
@@ -41,32 +38,6 @@ Stages = str | Sequence[str]
 
 class Agent(agents.Agent):
     """A trained policy. Make one with `load_agent`; `warpzone.train(...).agent` is one too."""
-
-    def act(
-        self, observations: NDArray[np.uint8], starts: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int64], Tensor, Tensor]:
-        """Sample one action for each observation.
-
-        Args:
-            observations: uint8 [N, channels, height, width], as the environments of `make_env` give them.
-            starts: bool [N], true where an episode begins with this observation, so that a memory forgets the one
-                before. Without it, episodes begin with the first call and whenever N changes.
-
-        Returns:
-            Actions int64 [N], the probabilities of all actions [N, A], and values [N]. Call `begin(n, seed,
-            greedy=True)` first for greedy actions or another seed.
-        """
-        if starts is None:
-            new = getattr(self, "_playing", 0) != len(observations)
-            starts = np.full(len(observations), new)
-        if getattr(self, "_playing", 0) != len(observations):
-            self.begin(len(observations), seed=0, greedy=False)
-        return super().act(observations, starts)
-
-    def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
-        """Forget everything; sample with this seed, or take the greedy action, from now on."""
-        self._playing = num_envs
-        super().begin(num_envs, seed, greedy=greedy)
 
     def stages(self) -> list[str]:
         """The stages it was trained on."""
@@ -215,8 +186,8 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
 
 def _known(name: str, known: Sequence[str]) -> str:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "see docs/settings.md."
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else "see docs/settings.md."
         raise ConfigError(f"There is no setting {name!r}: {hint}")
     return name
 

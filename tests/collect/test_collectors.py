@@ -76,10 +76,8 @@ def make(
         halves = 2 if config.double_buffer else 1
         envs = [RecordingEnvs(ENVS // halves, seed=part) for part in range(halves)]
     frozen = take_snapshot(policy, 0)
-    collector = make_collector(
-        config, envs, policy, snapshot or (lambda: frozen), seed=5, stack=STACK, listeners=listeners
-    )
-    collector.start()
+    collector = make_collector(config, envs, policy, snapshot or (lambda: frozen), seed=5, stack=STACK)
+    collector.start(listeners)
     return collector, envs, policy
 
 

@@ -49,9 +49,8 @@ def score_after_training(
         policy,
         learner.policy_snapshot,
         stack=1,
-        listeners=Listeners(on_episode=episodes.append),
     )
-    collector.start()
+    collector.start(Listeners(on_episode=episodes.append))
     try:
         for _ in range(updates):
             learner.update(collector.collect())

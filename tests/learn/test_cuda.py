@@ -113,9 +113,8 @@ def test_every_mode_learns(
         learner.policy_snapshot,
         stack=1,
         device="cuda",
-        listeners=Listeners(on_episode=episodes.append),
     )
-    collector.start()
+    collector.start(Listeners(on_episode=episodes.append))
     for _ in range(60):
         metrics = learner.update(collector.collect())
     collector.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 def make_policy(
     model: ModelConfig, view: ViewConfig, value_heads: int, device: torch.device, learner: str, threads: int
 ) -> Policy:
-    """The policy for a device: with native arithmetic where that is asked for or, by default, possible."""
+    """The policy for a device: native if requested or, by default, if possible."""
     native = learner == "native" or (
         learner == "auto" and device.type == "cpu" and why_not_native(model) is None
     )
@@ -40,24 +40,40 @@ def make_policy(
 
 @dataclass
 class Agent:
-    """Acts for any number of environments, sampled or greedily, carrying its memory along."""
+    """Acts for any number of environments, sampled or greedy, and keeps the policy's memory."""
 
     policy: Policy
     view: ViewConfig
     device: torch.device
     meta: CheckpointMeta | None = None
+    _num_envs: int = field(default=0, init=False)
 
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
-        """Forget everything and draw from a new stream."""
+        """Reset the memory and sample from a new random stream."""
         self.greedy = greedy
+        self._num_envs = num_envs
         self.state = self.policy.initial_state(num_envs, self.device)
         self.generator = torch.Generator(self.device).manual_seed(seed)
 
     @torch.no_grad()
     def act(
-        self, observations: NDArray[np.uint8], starts: NDArray[np.bool_]
+        self, observations: NDArray[np.uint8], starts: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], Tensor, Tensor]:
-        """Actions [N], probabilities [N, A] and values [N]."""
+        """Choose one action for each observation, sampled unless `begin` asked for greedy actions.
+
+        Args:
+            observations: uint8 [N, channels, height, width], as the environments of `make_env` give them.
+            starts: bool [N], true where an episode begins with this observation, so that a memory forgets the one
+                before. Without it, episodes begin with the first call and whenever N changes.
+
+        Returns:
+            Actions int64 [N], the probabilities of all actions [N, A], and values [N].
+        """
+        is_new = self._num_envs != len(observations)
+        if is_new:
+            self.begin(len(observations), seed=0, greedy=False)
+        if starts is None:
+            starts = np.full(len(observations), is_new)
         obs = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
         logits, values, self.state = self.policy.act(
             obs, self.state, torch.from_numpy(starts).to(self.device)
@@ -119,7 +135,7 @@ def load_agent(
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], CheckpointMeta]:
-    """The policy's weights in a weights file or a checkpoint, and what is said of them."""
+    """The policy's weights in a weights file or a checkpoint, and their metadata."""
     if path.suffix == SUFFIX:
         return load_weights(path)
     loaded = load_checkpoint(path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -69,6 +70,10 @@ class Trial:
     seed: int = 12345
     threads: int = 0
 
+    def numbers_starts_of(self, stage: str) -> bool:
+        """Whether episodes start after 0, 1, 2, ... idle frames: greedy ones, but for levels sampled per episode."""
+        return self.mode == "greedy" and "@" not in stage
+
     def episodes_of(self) -> int:
         return self.noop_max + 1 if self.mode == "greedy" else self.episodes
 
@@ -91,21 +96,28 @@ def evaluate_stage(
 
     Each environment plays a number fixed beforehand, so that short episodes do not count more often than long ones.
     """
-    # Generated levels are sampled for each episode, whatever the mode.
-    greedy = trial.mode == "greedy" and "@" not in stage
-    episodes = trial.episodes_of() if greedy else trial.episodes
-    num_envs = episodes if greedy else min(episodes, MOST_ENVIRONMENTS)
+    numbered = trial.numbers_starts_of(stage)
+    episodes = trial.episodes_of() if numbered else trial.episodes
+    num_envs = episodes if numbered else min(episodes, MOST_ENVIRONMENTS)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1
-    view = trial.view(agent.view)
-    starts = idle_starts(view, stage, num_envs, **options) if greedy else []
+    with trial_envs(trial.view(agent.view), stage, num_envs, trial, **options) as envs:
+        return _count(agent, envs, stage, quota, trial, on_progress, should_stop)
+
+
+@contextmanager
+def trial_envs(
+    view: ViewConfig, stage: str, num_envs: int, trial: Trial, **options: Any
+) -> Iterator[MarioVectorEnv]:
+    """The environments of a trial, with the starts that it numbers."""
+    starts = idle_starts(view, stage, num_envs, **options) if trial.numbers_starts_of(stage) else []
     envs = make_envs(
         view, num_envs, [stage], threads=trial.threads, seed=trial.seed, autoreset_mode="same_step", **options
     )
     try:
         for i, blob in enumerate(starts):
             envs.queue_start(i, blob)
-        return _count(agent, envs, stage, quota, trial, on_progress, should_stop)
+        yield envs
     finally:
         envs.close()
 

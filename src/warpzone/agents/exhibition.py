@@ -1,4 +1,4 @@
-"""The newest checkpoint of a run at play, episode after episode, for whoever watches."""
+"""The newest checkpoint of a run plays episode after episode, for the live page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from warpzone.errors import CheckpointError
 from warpzone.watch.panel.player import Shown, Wish
 
 LINGER_FRAMES = 40
-"""How long the last screen of an episode stays."""
+"""Frames for which the last screen of an episode stays."""
 
 
 def exhibit(folder: Path, wish: Wish, *, trust_code: bool = False) -> Iterator[Shown]:
-    """Play for as long as screens are asked for, always with the newest checkpoint at the start of an episode."""
+    """Play until stopped; each episode uses the newest checkpoint."""
     seed = 0
     while not wish.stop:
         agent, stages, settings = newest_agent(folder, trust_code=trust_code)

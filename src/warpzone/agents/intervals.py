@@ -1,4 +1,4 @@
-"""How sure a clear rate is."""
+"""Confidence intervals of clear rates."""
 
 from __future__ import annotations
 

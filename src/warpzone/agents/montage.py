@@ -20,7 +20,7 @@ from warpzone.watch.video import NES_FPS, write_video
 
 Frame = NDArray[np.uint8]
 OnProgress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the number done and the total."""
 
 TILE_HEIGHT, TILE_WIDTH = 120, 128
 LABEL_HEIGHT = 14
@@ -42,7 +42,7 @@ def record_montage(
     on_search: OnProgress | None = None,
     on_frame: OnProgress | None = None,
 ) -> list[Take]:
-    """Look for an episode of every stage and record them side by side; gives the episodes shown."""
+    """Find an episode of every stage and record them side by side; returns the episodes shown."""
     takes = []
     for stage in stages:
         take = best_take(
@@ -65,7 +65,7 @@ def montage_frames(
     rom: str = "",
     on_frame: OnProgress | None = None,
 ) -> Iterator[Frame]:
-    """Every other frame of the episodes, all at once; each stands still when it is over."""
+    """Every other frame of the episodes, side by side; each freezes when its episode ends."""
     n = len(takes)
     places, shape = _grid([take.stage for take in takes])
     canvas = np.empty((shape[0] * (TILE_HEIGHT + LABEL_HEIGHT), shape[1] * TILE_WIDTH, 3), np.uint8)

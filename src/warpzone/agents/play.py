@@ -1,4 +1,4 @@
-"""An agent at play. Evaluation, recording, the montage and the exhibition all play through `play`."""
+"""Playing episodes. Evaluation, recording, the montage and the live page all use `play`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 
 class Player(Protocol):
-    """What `play` asks of an agent."""
+    """What `play` requires of an agent."""
 
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None: ...
 
@@ -52,10 +52,10 @@ class Step:
 def play(
     agent: Player, envs: MarioVectorEnv, *, seed: int, greedy: bool, hold: int = 1, stack: int = 1
 ) -> Iterator[Step]:
-    """Play from a reset of `envs` on, for as long as steps are asked for.
+    """Play from a reset of `envs`, until the caller stops.
 
     With `hold` the environments step frame by frame while the agent decides once every `hold` frames, from the last
-    `stack` observations: the same play, with every frame to look at.
+    `stack` observations: the same play, with every frame visible.
     """
     agent.begin(envs.num_envs, seed, greedy=greedy)
     observations, _ = envs.reset(seed=seed)
@@ -84,7 +84,7 @@ def frame_by_frame(view: ViewConfig, stage: str, *, seed: int, **options: Any) -
 
 @dataclass
 class Take:
-    """An episode that was played: what the agent did, and what came of it."""
+    """A played episode: the agent's decisions and the outcome."""
 
     stage: str
     actions: list[int]

@@ -24,12 +24,12 @@ MOST_FRAMES = 60 * 400
 
 
 class RecordingStopped(Exception):
-    """A stop was asked for before the episode was over; no video is left behind."""
+    """A stop was requested before the end of the episode; no video is kept."""
 
 
 @dataclass
 class Video:
-    """What was recorded."""
+    """A recorded video."""
 
     path: Path | None = None
     cleared: bool = False
@@ -65,14 +65,14 @@ def episode_frames(
             video.frames += 1
             video.x_max, video.cleared = int(step.info["x_max"][0]), bool(step.info["flag_get"][0])
             screen = envs.screen(0)
-            yield _with_thoughts(screen, step, names, stage, video) if style.overlay else screen
+            yield _annotated(screen, step, names, stage, video) if style.overlay else screen
             if step.over[0] or video.frames >= style.max_frames:
                 return
     finally:
         envs.close()
 
 
-def _with_thoughts(screen: Frame, step: Step, names: tuple[str, ...], stage: str, video: Video) -> Frame:
+def _annotated(screen: Frame, step: Step, names: tuple[str, ...], stage: str, video: Video) -> Frame:
     values: dict[str, float | str] = {"value": float(step.values[0]), "x": str(video.x_max), "stage": stage}
     probabilities, chosen = step.probabilities[0].tolist(), int(step.actions[0])
     return with_panel(screen, probabilities=probabilities, action_names=names, chosen=chosen, values=values)
@@ -122,7 +122,7 @@ def record_best(
 
 
 def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Video:
-    """Record what a person played, at the speed of the console. A replay that leads elsewhere now is an error."""
+    """Record a person's replay at the speed of the console. A replay that no longer ends as recorded is an error."""
     video = Video()
 
     def frames() -> Iterator[Frame]:

@@ -1,4 +1,4 @@
-"""The results of an evaluation as Markdown and as a picture: a board with a field for every stage."""
+"""The results of an evaluation as Markdown and as an image: a grid with a cell for every stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpzone.agents.evaluation import StageResult
 from warpzone.envs.stages import GAME, parse_stage
 
 Results = Mapping[str, Sequence[StageResult]]
-"""How the episodes were played -> the result of every stage."""
+"""Evaluation mode -> the result of every stage."""
 
 _FIELD = 0.94
 
@@ -43,7 +43,7 @@ def as_markdown(results: Results, title: str) -> str:
 
 
 def as_png(results: Results, title: str) -> bytes:
-    """A board for every mode: a column for each world, a row for each of its stages, green where it is cleared."""
+    """A grid for every mode: a column for each world, a row for each stage, green where it is cleared."""
     places = {_place(r.stage) for rows in results.values() for r in rows}
     worlds, numbers = sorted({world for world, _ in places}), sorted({number for _, number in places})
     width = max(4.5, 0.85 * len(worlds))

@@ -1,4 +1,4 @@
-"""An agent to give away: its weights as safetensors, and beside them a card in JSON that says what they are."""
+"""An exported agent: its weights as safetensors, and a JSON card that describes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpzone.errors import CheckpointError
 SUFFIX = ".safetensors"
 Bits = Literal[4, 6, 8, 16]
 LARGE = 1 << 12
-"""Numbers from which on a matrix or a layer's filters are kept in less than half precision."""
+"""Size from which a matrix or a layer's filters are stored in less than half precision."""
 GROUP = 112
 """Neighbours in a row that share a scale where they have less than a byte. It divides the rows of nature at 84x84 and
 of tiny and small at 26x32; a matrix whose rows it does not divide is kept in bytes."""
@@ -61,7 +61,7 @@ def save_weights(
 
 
 def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:
-    """Read both. Raises CheckpointError; nothing in the files is executed."""
+    """Read weights and card. Raises CheckpointError; no code in the files is executed."""
     meta = read_card(path)
     try:
         packed = load_file(str(path))
@@ -71,7 +71,7 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:
 
 
 def read_card(path: Path) -> CheckpointMeta:
-    """What is said of the agent in `path`, without its weights."""
+    """The metadata of the agent in `path`, without its weights."""
     card = path.with_suffix(".json")
     try:
         data = card.read_bytes()

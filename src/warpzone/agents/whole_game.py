@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
-from warpzone.agents.evaluation import OnProgress, Trial, idle_starts
+from warpzone.agents.evaluation import OnProgress, Trial, trial_envs
 from warpzone.agents.intervals import wilson
 from warpzone.agents.play import play
-from warpzone.envs.make import make_envs
 from warpzone.envs.stages import GAME, STAGES_PER_WORLD
 from warpzone.envs.telemetry import End, died
 
@@ -84,13 +83,7 @@ def evaluate_game(
     count = trial.episodes_of()
     # The game's own timer ends a life that gets nowhere, and ground walked again after a death is no stall.
     view = replace(trial.view(agent.view), stall_limit=0, step_limit=MOST_DECISIONS)
-    starts = idle_starts(view, GAME, count, **options) if trial.mode == "greedy" else []
-    envs = make_envs(
-        view, count, [GAME], threads=trial.threads, seed=trial.seed, autoreset_mode="same_step", **options
-    )
-    try:
-        for i, blob in enumerate(starts):
-            envs.queue_start(i, blob)
+    with trial_envs(view, GAME, count, trial, **options) as envs:
         counter = _Counter(count)
         games: dict[int, Game] = {}
         for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy"):
@@ -102,8 +95,6 @@ def evaluate_game(
             if len(games) == count:
                 break
         return GameResult(tuple(games[i] for i in range(count)))
-    finally:
-        envs.close()
 
 
 class _Counter:

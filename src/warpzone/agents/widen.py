@@ -1,4 +1,4 @@
-"""More buttons for a trained agent: its checkpoint with a larger set of actions."""
+"""A larger action set for a trained agent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from warpzone.model.config import ModelConfig
 from warpzone.model.policy import build_policy
 
 RELUCTANCE = 1.5
-"""How much less likely than the mean of the known actions a new one begins, in logits."""
+"""Logits by which a new action starts below the mean of the known ones."""
 _WEIGHT, _BIAS = "logits.weight", "logits.bias"
 
 
 def widened(checkpoint: Checkpoint, action_type: str) -> Checkpoint:
     """The same agent with the actions of `action_type`, of which its own must be the first.
 
-    It plays nearly as before: new actions begin unlikely, and learning finds out what they are good for.
+    It plays nearly as before: new actions start unlikely, and training raises those that help.
     """
     state = checkpoint.of_training()
     config = checkpoint.meta.config
@@ -63,7 +63,7 @@ def _with_mean_rows(values: Tensor, more: int, below: float = 0.0) -> Tensor:
 
 
 def _optimizer(saved: dict[str, Any], checkpoint: Checkpoint, view: ViewConfig, more: int) -> dict[str, Any]:
-    """Adam's moments for the new rows: no direction yet, steps as large as those of the known actions."""
+    """Adam's moments for the new rows: first moment 0, second moment the mean of the known actions."""
     heads = int(checkpoint.meta.architecture.get("value_heads", 1))
     model = from_json(ModelConfig, checkpoint.meta.config["model"])
     names = [name for name, _ in build_policy(model, view.shape, view.num_actions, heads).named_parameters()]

@@ -1,9 +1,8 @@
-"""Where a run goes on from, and whether what is found there fits.
+"""Which checkpoint a run resumes from, and whether it fits.
 
 The order: the path given by `--resume`; a numbered checkpoint of this run; its `latest`; a search below the
 runs folder for a checkpoint of a matching configuration. Within the run the most recent save comes first, and
-of one save the numbered file, so that the order never costs progress. A file that does not verify is never
-chosen.
+of one save the numbered file, so that no progress is lost. A file that does not verify is never chosen.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ def find_resume(
     matching: Mapping[str, Any] | None = None,
     limit_files: int = SEARCH_LIMIT_FILES,
 ) -> ResumeSource | None:
-    """The checkpoint to go on from, or None for a fresh start.
+    """The checkpoint to resume from, or None for a fresh start.
 
-    `resume` is what the user asked for: `latest`, a file, a run's folder or a run's name; it must be there
-    and whole. `matching` is the part of the configuration that a checkpoint of another run must share;
+    `resume` is what the user asked for: `latest`, a file, a run's folder or a run's name; it must exist
+    and be sound. `matching` is the part of the configuration that a checkpoint of another run must share;
     without it or without `runs_folder` other runs are not searched.
     """
     if resume and resume != "latest":
@@ -76,7 +75,7 @@ def find_resume(
 
 
 def find_place(name: str, runs_folder: Path) -> Path:
-    """A file, or the folder of a run given by its path or its name; CheckpointError says where it was looked for."""
+    """A file, or the folder of a run given by its path or name; CheckpointError says which places were searched."""
     places = (Path(name), runs_folder / name)
     for place in (*places, *map(checkpoint_path, places)):
         if place.exists() or place.is_symlink():
@@ -85,7 +84,7 @@ def find_place(name: str, runs_folder: Path) -> Path:
 
 
 def not_found(name: str, *places: Path) -> CheckpointError:
-    """What to raise where there is nothing: where it was looked for, and what there is of a similar name."""
+    """The error for a missing checkpoint or run: the places searched, and the nearest name there."""
     known = [path.name for place in places if place.parent.is_dir() for path in place.parent.iterdir()]
     near = nearest(Path(name).name, sorted(known))
     hint = f"did you mean {near}?" if near else "see `warpzone checkpoints list`."
@@ -136,7 +135,7 @@ def contains(config: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha256: str | None) -> None:
     """Refuse a checkpoint of another model or cartridge, in one sentence."""
     theirs = {**_value_stages(source.meta), **source.meta.architecture} if source.meta.architecture else {}
-    # Settings come and go: one that a side does not have is off there.
+    # Settings come and go: one that is missing on a side is off there.
     differing = sorted(
         k
         for k in {*theirs, *architecture}
@@ -158,7 +157,7 @@ def check_fits(source: ResumeSource, *, architecture: Mapping[str, Any], rom_sha
 
 
 def _value_stages(meta: CheckpointMeta) -> dict[str, Any]:
-    """Which stages the value heads are of, for checkpoints that do not name them: those of the run."""
+    """The stages of the value heads, for checkpoints that do not record them: those of the run."""
     saved = meta.config.get("stage", {})
     if meta.architecture.get("value_heads", 1) == 1 or not isinstance(saved, Mapping):
         return {}
@@ -176,14 +175,12 @@ class Fit:
     """Names the model has and the checkpoint has not; they keep their initial values."""
     unexpected: tuple[str, ...]
     """Names the checkpoint has and the model has not; they are not used."""
-    misshapen: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
-    """Name, saved shape, the model's shape."""
     renamed: int
     """Names that differ only by the prefix torch.compile adds."""
 
     @property
     def is_complete(self) -> bool:
-        return not (self.missing or self.unexpected or self.misshapen)
+        return not (self.missing or self.unexpected)
 
     def report(self) -> list[str]:
         """One line per difference, for the log."""
@@ -191,12 +188,7 @@ class Fit:
         if self.renamed:
             lines.append(f"[train] {self.renamed} names mapped between the compiled and the plain model")
         lines += [f"[train][warn] not in the checkpoint, keeps its initial value: {n}" for n in self.missing]
-        lines += [f"[train][warn] in the checkpoint only, not used: {n}" for n in self.unexpected]
-        lines += [
-            f"[train][warn] other shape, not used: {n} is {list(saved)} there and {list(wanted)} here"
-            for n, saved, wanted in self.misshapen
-        ]
-        return lines
+        return lines + [f"[train][warn] in the checkpoint only, not used: {n}" for n in self.unexpected]
 
 
 def fit_weights(
@@ -215,25 +207,23 @@ def fit_weights(
         by_plain_name[plain] = (str(key), value)
 
     weights: dict[str, torch.Tensor] = {}
-    missing, misshapen, renamed = [], [], 0
+    missing, misfits, renamed = [], [], 0
     for key, wanted in model.items():
         key_saved, value = by_plain_name.pop(_plain(key), (key, None))
         if not isinstance(value, torch.Tensor):
             missing.append(key)
         elif value.shape != wanted.shape:
-            misshapen.append((key, tuple(value.shape), tuple(wanted.shape)))
+            misfits.append(f"{key} is {list(value.shape)} there and {list(wanted.shape)} here")
         else:
             weights[key] = value
             renamed += key_saved != key
-    unexpected = tuple(key for key, _ in by_plain_name.values())
-    fit = Fit(weights, tuple(missing), unexpected, tuple(misshapen), renamed)
-    if misshapen or 2 * len(weights) < len(model):
-        first = (fit.report()[renamed > 0 :] or ["nothing in it fits"])[0].removeprefix("[train][warn] ")
+    if misfits or 2 * len(weights) < len(model):
+        first = [*misfits, *(f"{key} is missing" for key in missing)][0]
         raise CheckpointError(
             f"{name} is of another architecture ({len(weights)} of {len(model)} tensors fit; {first}); "
             "use --fresh or the settings it was trained with"
         )
-    return fit
+    return Fit(weights, tuple(missing), tuple(key for key, _ in by_plain_name.values()), renamed)
 
 
 def _plain(name: str) -> str:
@@ -268,12 +258,12 @@ def _newest_of_run(run_folder: Path, *, latest_first: bool = False) -> ResumeSou
 
 
 def _first_sound(candidates: Sequence[tuple[Any, ...]]) -> tuple[Path, CheckpointMeta] | None:
-    """The first (..., path, meta) whose file is whole and is the one that `meta` describes."""
+    """The first (..., path, meta) whose file is sound and is the one that `meta` describes."""
     sound: dict[Path, CheckpointMeta | None] = {}
     for *_, path, meta in candidates:
         if path not in sound:
             sound[path] = sound_meta(path)
-        # After a save that was cut off, the newest description is of a file that never came.
+        # After an interrupted save, the newest description is of a file that was never written.
         if sound[path] == meta:
             return path, meta
     return None

@@ -26,7 +26,7 @@ Tree: TypeAlias = Any
 _TAG = "__warpzone__"
 _ZIP_MAGIC = b"PK\x03\x04"
 _MAX_DEPTH = 64
-# What torch, zipfile and numpy raise between them when the bytes are not what they seem.
+# What torch, zipfile and numpy raise for malformed bytes.
 _UNREADABLE = (
     *(pickle.UnpicklingError, zipfile.BadZipFile, EOFError, OSError, RuntimeError, ImportError, MemoryError),
     *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
@@ -46,9 +46,7 @@ def write_tree(tree: Tree, pending: PendingFile) -> None:
 
 
 def read_tree(file: IO[bytes], name: str) -> Tree:
-    """The tree in an open file. Raises CheckpointError, and runs nothing, for anything `write_tree` does not
-    write.
-    """
+    """The tree in an open file. Anything `write_tree` does not write raises CheckpointError and runs no code."""
     _check_archive(file, name)
     file.seek(0)
     try:
@@ -62,9 +60,7 @@ def read_tree(file: IO[bytes], name: str) -> Tree:
 
 
 class _Sink:
-    """Remembers the first failure and swallows the rest: torch's archive writer would replace it by its
-    own.
-    """
+    """Keeps the first failure and ignores later ones: torch's archive writer would replace it by its own."""
 
     def __init__(self, pending: PendingFile) -> None:
         self._pending = pending
@@ -83,9 +79,7 @@ class _Sink:
 
 
 def _check_archive(file: IO[bytes], name: str) -> None:
-    """Only the plain zip layout goes on to torch: its older layouts had holes, and compression could be a
-    bomb.
-    """
+    """Pass only the plain zip layout to torch: older layouts are unsafe, and compression could hide a zip bomb."""
     file.seek(0)
     if file.read(4) != _ZIP_MAGIC:
         raise CheckpointError(f"{name} is not a checkpoint archive; delete it or choose another")
@@ -191,15 +185,10 @@ def _decode_tagged(value: Mapping[Any, Any], where: str, name: str) -> bytes | n
     raw = data.contiguous().numpy().tobytes()
     if value[_TAG] == "bytes":
         return raw
-    dtype, shape = _array_type(value)
+    dtype, shape = np.lib.format.descr_to_dtype(value["dtype"]), tuple(int(n) for n in value["shape"])
     if value[_TAG] != "ndarray" or dtype.hasobject or dtype.itemsize * math.prod(shape) != len(raw):
         raise CheckpointError(f"{name} is damaged at {where}; delete it or choose another")
     return np.frombuffer(raw, dtype=dtype).reshape(shape).copy()
-
-
-def _array_type(value: Mapping[Any, Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    dtype = np.lib.format.descr_to_dtype(value["dtype"])
-    return dtype, tuple(int(n) for n in value["shape"])
 
 
 def _first_line(error: BaseException) -> str:

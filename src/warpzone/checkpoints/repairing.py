@@ -1,8 +1,7 @@
-"""Repairs sidecars that say `global_step` 0 after many updates, as the seed system wrote them when
-overlapping.
+"""Repairs sidecars with `global_step` 0 after many updates, as the seed system wrote them when overlapping.
 
 The step is computed as update x environments x rollout length. The file as it was stays beside it as `.bak`,
-and `reconstructed_step_source` says how the number came about; a sidecar that has it is never changed again.
+and `reconstructed_step_source` records how the number was computed; a sidecar that has it is not changed again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SEED_ROLLOUT_STEPS = 64
 
 @dataclass(frozen=True)
 class Repair:
-    """A sidecar that needs one; `global_step` is None where `problem` says why it cannot be computed."""
+    """A sidecar to repair; `global_step` is None if it can't be computed, and `problem` says why."""
 
     path: Path
     global_step: int | None
@@ -78,7 +77,7 @@ def _repair_of(path: Path, assume_rollout_steps: int) -> Repair | None:
     if update == 0:
         update, from_file = _update_inside(path.with_suffix(".pt")), True
     if not isinstance(update, int) or update <= 0:
-        # Nothing was learned yet, so zero steps is the truth.
+        # Nothing was learned yet, so zero steps is correct.
         return None
     num_envs = find_setting(document, "num_envs")
     if num_envs is None:

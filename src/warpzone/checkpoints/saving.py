@@ -1,8 +1,8 @@
-"""Saving and loading checkpoints: `<name>.pt` with the state and `<name>.json` that vouches for it.
+"""Saving and loading checkpoints: `<name>.pt` with the state and `<name>.json` with its metadata and digest.
 
 A save writes the new file under a temporary name, then a sidecar that describes both the new file and the one
 it replaces, then renames the file, then drops the old description. A crash between any two of these leaves a
-pair that fits together, so a checkpoint is never lost by saving the next one.
+matching pair, so saving never loses the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READ_ATTEMPTS = 10
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that was read and found whole."""
+    """A checkpoint that was read and verified."""
 
     path: Path
     meta: CheckpointMeta
@@ -56,8 +56,7 @@ def save_checkpoint(
 ) -> Path:
     """Write `folder/name.pt` and its sidecar, replacing what was there, and return the path of the file.
 
-    Raises CheckpointError where the disk or the state does not allow it; what was there before is then still
-    sound.
+    Raises CheckpointError if the disk or the state does not allow it; the previous checkpoint is then untouched.
     """
     if not _NAME.match(name):
         raise CheckpointError(f"{name!r} is not a checkpoint name; use letters, digits, '_', '-' and '.'")
@@ -88,9 +87,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path | str) -> Checkpoint:
-    """Read a checkpoint, verified against its sidecar. Raises CheckpointError; nothing in the file is
-    executed.
-    """
+    """Read a checkpoint, verified against its sidecar. Raises CheckpointError; no code in the file is executed."""
     path = checkpoint_path(path)
     with _verified(path) as (file, described):
         return Checkpoint(path, described.meta, read_tree(file, str(path)))
@@ -102,7 +99,7 @@ def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
     if verify:
         with _verified(path) as (file, described):
             if described.digest is None:
-                # Layouts that recorded no digest: only reading the file shows that it is whole.
+                # Layouts without a digest: only reading the file shows that it is complete.
                 read_tree(file, str(path))
             return described.meta
     return _read_sidecar(path)[0].meta
@@ -149,9 +146,7 @@ def numbered_checkpoints(folder: Path) -> list[Path]:
 
 
 def prune(folder: Path, keep: int, *, spare: Path | None = None, dry_run: bool = False) -> list[Path]:
-    """Delete all but the `keep` most recently saved numbered checkpoints (0: delete none); return the
-    deleted.
-    """
+    """Delete all but the `keep` most recently saved numbered checkpoints (0 = none) and return the deleted."""
     if keep <= 0:
         return []
     doomed = sorted(numbered_checkpoints(folder), key=_age)[:-keep]
@@ -184,7 +179,7 @@ def _verified(path: Path) -> Iterator[tuple[IO[bytes], Description]]:
             if described is not None:
                 yield file, described
                 return
-            # A pair that a writer is replacing fits at the next look; one that stays as it is never will.
+            # A pair that is being replaced matches at the next attempt; one that does not change never will.
             found = os.fstat(file.fileno())
         if seen == (descriptions, found.st_ino, found.st_mtime_ns):
             break
@@ -235,14 +230,14 @@ def _open_inside_folder(path: Path, what: str) -> IO[bytes]:
 
 
 def _described_file(path: Path) -> tuple[Description, ...]:
-    """The description of the file now at `path`, to be kept until it is replaced; () where there is none."""
+    """The description of the file now at `path`, kept until it is replaced; () if there is none."""
     try:
         descriptions = _read_sidecar(path)
     except CheckpointError:
         return ()
     if len(descriptions) == 1 and path.exists():
         return descriptions
-    # An earlier save was cut off between its renames: only the digest tells which description holds.
+    # An earlier save was interrupted between its renames: only the digest tells which description holds.
     try:
         with _open_inside_folder(path, str(path)) as file:
             described = _match(file, descriptions)

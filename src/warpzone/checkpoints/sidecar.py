@@ -1,7 +1,7 @@
-"""The JSON beside a checkpoint: what the file is, what made it, and how to know that it is whole.
+"""The JSON beside a checkpoint: what the file is, what wrote it, and the digest that verifies it.
 
-While a checkpoint is being replaced its sidecar describes two files, the coming one and (under `previous`)
-the one still there. Whichever of the two a reader finds, size and digest tell which description is its own.
+While a checkpoint is being replaced its sidecar describes two files, the new one and (under `previous`) the old
+one. Whichever of the two a reader finds, size and digest tell which description is its own.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from warpzone.errors import CheckpointError
 SCHEMA_VERSION = 1
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
 STEP_SOURCE = "reconstructed_step_source"
-"""Where a sidecar says that its `global_step` was computed afterwards, and how."""
+"""Key of a sidecar that records how its `global_step` was reconstructed."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class CheckpointMeta:
-    """What a sidecar says about one checkpoint."""
+    """The metadata of one checkpoint."""
 
     global_step: int = 0
     """Environment steps taken, all environments together."""
@@ -43,12 +43,12 @@ class CheckpointMeta:
     rom_sha256: str | None = None
     """Digest of the cartridge image that the agent learned on."""
     save_index: int = 0
-    """Counts the saves of a run, so that the newest is known without trusting a clock."""
+    """Number of the save within the run: the newest is known without trusting a clock."""
     created_unix_s: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
     """Software that wrote the checkpoint."""
     extra: Json = field(default_factory=dict)
-    """Anything else that was found or is worth keeping."""
+    """Anything else."""
 
     @property
     def clear_rate_mean(self) -> float | None:
@@ -79,7 +79,7 @@ def sidecar_bytes(new: Description, previous: tuple[Description, ...] = ()) -> b
 
 
 def parse_sidecar(data: bytes, name: str) -> tuple[Description, ...]:
-    """The descriptions in a sidecar, the coming one first. Raises CheckpointError where it is not sound."""
+    """The descriptions in a sidecar, the new one first. Raises CheckpointError if it is not sound."""
     document = parse_json(data, name)
     previous = document.pop("previous", [])
     if not isinstance(previous, list) or not all(isinstance(one, dict) for one in previous):
@@ -143,7 +143,7 @@ def _from_seed_layout(document: Json) -> Json:
 
 @lru_cache(maxsize=1)
 def software_versions() -> dict[str, str]:
-    """Versions of what a checkpoint's meaning can depend on; absent packages are left out."""
+    """Versions of the software a checkpoint may depend on; missing packages are left out."""
     versions = {"python": platform.python_version(), "platform": platform.platform()}
     for package in ("warpzone", "torch", "numpy", "gymnasium", "nes-py", "gym-super-mario-bros"):
         try:
@@ -173,7 +173,7 @@ def _to_json(description: Description) -> Json:
 
 
 def described(document: Json, name: str) -> Description:
-    """What a document of the present schema says. Raises CheckpointError where it is not sound."""
+    """The description in a document of the present schema. Raises CheckpointError if it is not sound."""
 
     def get(key: str, kinds: type | tuple[type, ...], default: Any) -> Any:
         value = document.get(key, default)

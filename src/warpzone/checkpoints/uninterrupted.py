@@ -1,4 +1,4 @@
-"""Blocks that a second Ctrl+C must not break into: a checkpoint is committed whole or not at all."""
+"""Blocks that a second Ctrl+C must not interrupt: a checkpoint is committed completely or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def interrupt(number: int) -> None:
-    """Raise KeyboardInterrupt for this signal: now, or as soon as the block that must not be interrupted is left."""
+    """Raise KeyboardInterrupt for this signal: now, or at the end of the block that must not be interrupted."""
     global _interrupt_waiting
     if not _commits_open:
         raise KeyboardInterrupt(number)

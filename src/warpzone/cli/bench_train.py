@@ -19,8 +19,9 @@ from rich.console import Console
 from warpzone.cli.bench_results import in_turn, rate, ratio, spread, table, write_json
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import DryRun
+from warpzone.envs.config import cores
 from warpzone.errors import ConfigError
-from warpzone.run.build import build_components, cores
+from warpzone.run.build import build_components
 from warpzone.run.config import TrainConfig
 from warpzone.run.device import resolve_device
 from warpzone.run.presets import preset

@@ -22,10 +22,9 @@ from warpzone.cli.flags import parse
 from warpzone.cli.info import made
 from warpzone.cli.settings import TrainedAgent
 from warpzone.cli.writing import writing
-from warpzone.envs.config import StageConfig
+from warpzone.envs.config import StageConfig, cores
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.build import cores
 from warpzone.run.device import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably

@@ -11,9 +11,9 @@ from pathlib import Path
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import Rom
 from warpzone.engine.rom import rom as find_rom
+from warpzone.envs.config import cores
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.build import cores
 from warpzone.run.stopping import StopFlag
 from warpzone.starts.exploration import Explored, find_trail
 from warpzone.starts.trails import Trail, load_trail, save_trail

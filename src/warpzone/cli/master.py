@@ -13,13 +13,13 @@ from warpzone.cli.master_board import Board, summary
 from warpzone.cli.train import settings as train_settings
 from warpzone.cluster.commands import spawn_on
 from warpzone.cluster.connection import check_nodes, connected
+from warpzone.envs.config import cores
 from warpzone.master.children import Spawn
 from warpzone.master.phases import polish_words, specialist_words, student_words
 from warpzone.master.plan import MasterConfig, Plan, make_plan
 from warpzone.master.run import master, rom_digest
 from warpzone.master.state import open_state
 from warpzone.master.work import Work, run_name
-from warpzone.run.build import cores
 from warpzone.run.stopping import EXIT_OK
 
 SETTINGS = {"": MasterConfig}

@@ -14,9 +14,10 @@ from warpzone.cluster.environments import HostEnvironments
 from warpzone.cluster.fleet import Fleet
 from warpzone.cluster.frames import Packer
 from warpzone.cluster.host import HostSettings
+from warpzone.envs.config import cores
 from warpzone.envs.interface import spread_seeds
 from warpzone.envs.rewards import RewardShaper
-from warpzone.run.build import cores, pinned, views_and_reward
+from warpzone.run.build import pinned, views_and_reward
 from warpzone.run.config import TrainConfig
 
 UNPACKING_THREADS = 4

@@ -17,11 +17,12 @@ import torch
 
 from warpzone.cluster.build import host_environments
 from warpzone.cluster.connection import check_nodes, connected
+from warpzone.envs.config import cores
 from warpzone.errors import ConfigError
 from warpzone.learn.ranks import Ranks, joined
 from warpzone.master.children import die_with_parent
 from warpzone.run import loop
-from warpzone.run.build import Placement, build_envs, cores
+from warpzone.run.build import Placement, build_envs
 from warpzone.run.config import TrainConfig
 from warpzone.run.device import resolve_device
 from warpzone.run.following import follow

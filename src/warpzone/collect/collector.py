@@ -33,7 +33,6 @@ class Collector:
         stack: int = 4,
         device: torch.device | str = "cpu",
         seed: int = 0,
-        listeners: Listeners | None = None,
     ) -> None:
         self.envs = envs
         self.actor = actor
@@ -42,7 +41,6 @@ class Collector:
         self.stack = stack
         self.device = torch.device(device)
         self.seed = seed
-        self.listeners = listeners or Listeners()
         self.num_envs = sum(part.num_envs for part in envs)
         self.version = -1
         self.decisions = 0
@@ -56,7 +54,6 @@ class Collector:
 
     def start(self, listeners: Listeners | None = None) -> None:
         """Reset the environments. `listeners` are told what happens from then on."""
-        self.listeners = listeners or self.listeners
         for index, envs in enumerate(self.envs):
             first_column = sum(group.envs.num_envs for group in self.groups)
             group = EnvGroup(
@@ -67,7 +64,7 @@ class Collector:
                 self.steps,
                 self.device,
                 group_seed(self.seed, index),
-                self.listeners,
+                listeners or Listeners(),
             )
             self.groups.append(group)
         state0 = self.actor.initial_state(self.num_envs, self.device)

@@ -9,7 +9,6 @@ import torch
 
 from warpzone.collect.collector import Collector
 from warpzone.collect.config import CollectConfig
-from warpzone.collect.env_group import Listeners
 from warpzone.collect.graphed import GraphedActor
 from warpzone.collect.interfaces import Actor, Environments
 from warpzone.collect.overlap import OverlappedCollector
@@ -27,7 +26,6 @@ def make_collector(
     stack: int = 4,
     device: torch.device | str = "cpu",
     seed: int = 0,
-    listeners: Listeners | None = None,
 ) -> Collector | OverlappedCollector:
     """The collector that `config` asks for; call `start` before the first `collect`.
 
@@ -51,6 +49,5 @@ def make_collector(
         stack=stack,
         device=device,
         seed=seed,
-        listeners=listeners,
     )
     return OverlappedCollector(collector) if config.overlap_collect else collector

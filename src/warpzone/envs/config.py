@@ -162,5 +162,9 @@ def thread_count(threads: int, num_envs: int) -> int:
     """Threads to use: 0 means one for each core this process may use, never more than environments."""
     if isinstance(threads, bool) or not isinstance(threads, int) or not 0 <= threads <= MAX_THREADS:
         raise ConfigError(f"threads must be a whole number from 0 to {MAX_THREADS}, not {threads!r}.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(threads or cores, num_envs))
+    return max(1, min(threads or cores(), num_envs))
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -273,7 +273,13 @@ class Learner:
         if not config.per:
             return {}
         if self.replay is None:
-            self.replay = self._build_replay(samples.rollout)
+            self.replay = PrioritisedReplay(
+                config,
+                samples.rollout,
+                recurrent=self.policy.is_recurrent,
+                device=self.device,
+                seed=self.seed,
+            )
             if self._saved_replay is not None:
                 self.replay.load_state_dict(self._saved_replay)
                 self._saved_replay = None
@@ -291,15 +297,6 @@ class Learner:
         if (self.version + 2) % interval == 0:
             replay.prefetch()
         return {**replay.stats(), **({"loss_per": float(sum(losses)) / len(losses)} if losses else {})}
-
-    def _build_replay(self, example: Rollout) -> PrioritisedReplay:
-        return PrioritisedReplay(
-            self.replay_config,
-            example,
-            recurrent=self.policy.is_recurrent,
-            device=self.device,
-            seed=self.seed,
-        )
 
     def close(self) -> None:
         """Stop the replay's thread."""

@@ -7,7 +7,6 @@ can continue with either learner.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from warpzone import custom_code
+from warpzone.engine import _native
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
@@ -64,7 +64,7 @@ class NativePolicy(Policy):
         super().__init__(config, observation_shape, num_actions, num_value_heads)
         assert isinstance(self.encoder, Encoder)
         convolutions = [layer for layer in self.encoder.body if isinstance(layer, nn.Conv2d)]
-        self.net: Any = native_module().Net(
+        self.net: Any = _native.Net(
             observation_shape,
             [(layer.out_channels, layer.kernel_size[0], layer.stride[0]) for layer in convolutions],
             [self.encoder.hidden],
@@ -208,7 +208,7 @@ class NativeLearner(Learner):
         size = config.decisions_per_minibatch(rollout.num_envs, rollout.steps, recurrent=False)
         batch = self._batch(samples)
         entropy_coef = self.entropy_coef
-        objective = native_module().NetObjective(
+        objective = _native.NetObjective(
             clipped=self.step.clipped,
             clip=config.clip,
             value_coefficient=config.value_coef,
@@ -249,7 +249,7 @@ class NativeLearner(Learner):
             returns, values = (returns - mean) / std, (values - mean) / std
         elif (head.std != 1).any() or (head.mean != 0).any():
             raise ConfigError("These weights have normalised values, which needs normalise_values.")
-        return native_module().NetBatch(
+        return _native.NetBatch(
             frames=rollout.frames.contiguous().numpy(),
             indices=_rows(samples.frame_index),
             actions=rollout.actions.flatten().numpy(),
@@ -259,11 +259,6 @@ class NativeLearner(Learner):
             targets=returns.numpy(),
             old_values=values.numpy(),
         )
-
-
-def native_module() -> Any:
-    """The compiled module; typed loosely, as mypy does not see into it."""
-    return importlib.import_module("warpzone.engine._native")
 
 
 def _rows(index: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,7 @@ from warpzone.collect.interfaces import Environments
 from warpzone.collect.make import make_collector
 from warpzone.collect.overlap import OverlappedCollector
 from warpzone.engine.rom import rom
-from warpzone.envs.config import ViewConfig
+from warpzone.envs.config import ViewConfig, cores
 from warpzone.envs.level_pool import TRAINING_SEED, LevelPoolEnv, LevelSource, parse_count
 from warpzone.envs.make import make_envs
 from warpzone.envs.nes_py.vector import BackendVectorEnv
@@ -56,11 +55,6 @@ class Components:
         self.learner.close()
         for envs in self.envs:
             envs.close()
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def seed_everything(seed: int, deterministic: bool) -> None:

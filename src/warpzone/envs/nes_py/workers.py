@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from warpzone.envs.config import cores
 from warpzone.envs.nes_py.config import BackendError
 from warpzone.envs.nes_py.emulators import EmulatorFactory, plain_errors
 from warpzone.envs.nes_py.episode import EpisodeSettings
@@ -126,9 +126,7 @@ class Environments:
             multiprocessing.get_context("forkserver").set_forkserver_preload([EnvPlan.__module__])
         try:
             # In order, as many at a time as there are cores.
-            at_once = (
-                len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            )
+            at_once = cores()
             for i in range(self._num_envs + at_once - 1):
                 if i < self._num_envs:
                     time.sleep(self._config.worker_start_delay if i else 0.0)
