@@ -16,8 +16,8 @@ from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.cli.train import settings
 from warpzone.cluster.connection import connected
 from warpzone.cluster.trials import run_trials
+from warpzone.envs.config import cores
 from warpzone.errors import ConfigError
-from warpzone.run.build import cores
 from warpzone.run.config import TrainConfig
 from warpzone.run.stopping import EXIT_OK
 from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_trial
