@@ -4,7 +4,7 @@
 #include "nes/jit_trace.hpp"
 
 /// There is a backend for the machine this is compiled for.
-#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__linux__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && (defined(__linux__) || defined(__APPLE__))
 #define WZ_JIT 1
 #else
 #define WZ_JIT 0

@@ -6,8 +6,8 @@
 namespace wz::jit {
 
 /// Memory for machine code that only grows. A page is written before anything in it runs and never again, so
-/// no page is ever writable and executable at once, other threads may run what is there, and a forked child
-/// has its own copy.
+/// no page is ever writable and executable at once (for a thread, on macOS), other threads may run what is
+/// there, and a forked child has its own copy.
 class CodeMemory {
   public:
     /// Reserves address space; nothing is used yet. Where the system refuses, `append` fails. `page` is a

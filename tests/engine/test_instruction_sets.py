@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,19 @@ def test_the_net_follows_the_same_variable(name: str) -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.stdout.strip() == name, done.stderr
+
+
+@pytest.mark.slow
+def test_identity_bench_compares_every_way() -> None:
+    bench = Path(__file__).resolve().parents[2] / "bench" / "identity.py"
+    done = subprocess.run(
+        [sys.executable, str(bench), "--frames", "2400"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    results = json.loads(done.stdout)
+    assert results["frames"] == {"random": 2400}
+    assert len(results["vectors"]["digests"]) == 2 * len(net_kernels())

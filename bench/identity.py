@@ -1,0 +1,138 @@
+"""Every way to run the game gives the same bytes: interpreter, skipping, translator, instruction sets, threads.
+
+python bench/identity.py [--frames 10000000] [--movie FILE.fm2] [--out results.json]
+
+Plays the movie, if one is given, and random frames on consoles that differ only in their shortcuts, and compares
+memory, cycles and screens; then plays vectors of environments with every instruction set of this processor, on one
+thread and on all, and compares observations, telemetry and snapshots. Exits 1 at the first difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from warpzone.cli.info import processor
+from warpzone.engine import Machine
+from warpzone.engine._native import net_kernels
+from warpzone.engine.rom import rom
+from warpzone.envs.vector import MarioVectorEnv
+
+WAYS = {
+    "interpreter": {"skip_idle_loops": False, "translate": False},
+    "waiting loops skipped": {"skip_idle_loops": True, "translate": False},
+    "translator": {"skip_idle_loops": True, "translate": True},
+}
+HELD, ENVIRONMENTS, SKIP = 8, 16, 4
+
+
+def movie_buttons(path: Path) -> list[int]:
+    """The first controller of an .fm2 movie, line k for frame k - 1."""
+    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    held = [sum(1 << (7 - i) for i, c in enumerate(line.split("|")[2]) if c not in ". ") for line in lines]
+    return held[1:]
+
+
+def random_buttons(frames: int, seed: int) -> Iterator[int]:
+    """Starts the game, then mostly runs to the right; now and then anything at all."""
+    dice = np.random.default_rng(seed)
+    yield from ([0] * 40 + [8] * 4 + [0] * 60)[:frames]
+    for _ in range(max(frames - 104, 0)):
+        anything = dice.random() < 0.2
+        yield int(dice.integers(256)) & 0xF7 if anything else int(dice.choice([0x80, 0x82, 0x83, 0x81]))
+
+
+def compare_ways(buttons: Iterator[int], what: str) -> int:
+    """Frames played, the same in every way."""
+    machines = {name: Machine(rom()) for name in WAYS}
+    frames = 0
+    for turn, held in enumerate(buttons):
+        count = 1 if what == "movie" else HELD
+        frames += count
+        drawn = turn % 16 == 0
+        states = set()
+        for name, machine in machines.items():
+            machine.step(held, frames=count, render=drawn, **WAYS[name])
+            screen = hashlib.sha256(machine.screen.tobytes()).digest() if drawn else b""
+            states.add((machine.ram.tobytes(), machine.cycles, screen))
+        if len(states) != 1:
+            raise SystemExit(f"{what}: the ways part by frame {frames}")
+    return frames
+
+
+def digest(decisions: int, threads: int) -> str:
+    """Of everything that a vector gives over so many decisions in each environment."""
+    found = hashlib.sha256()
+    for options in ({}, {"max_pool": True, "sticky": 0.25, "noop_max": 30}):
+        envs = MarioVectorEnv(
+            ENVIRONMENTS, stages=["1-1", "1-2", "2-3", "4-4", "8-1"], threads=threads, seed=1, **options
+        )
+        dice = np.random.default_rng(0)
+        envs.reset(seed=1)
+        for _ in range(decisions):
+            observations, rewards, terminated, _, _ = envs.step(dice.integers(7, size=ENVIRONMENTS))
+            for array in (observations, rewards, terminated):
+                found.update(array.tobytes())
+        found.update(envs.snapshot(0))
+        envs.close()
+    return found.hexdigest()
+
+
+def compare_sets(frames: int) -> dict[str, str]:
+    decisions, found = max(frames // (2 * SKIP * ENVIRONMENTS), 1), {}
+    for name in net_kernels():
+        for threads in (1, os.cpu_count() or 1):
+            done = subprocess.run(
+                [sys.executable, __file__, "--digest", str(decisions), str(threads)],
+                env={**os.environ, "WARPZONE_SIMD": name}, check=True, capture_output=True, text=True,
+            )  # fmt: skip
+            found[f"{name}, {threads} threads"] = done.stdout.strip()
+    if len(set(found.values())) != 1:
+        raise SystemExit(f"instruction sets or threads differ: {found}")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--frames", type=int, default=10_000_000, help="random frames of each comparison")
+    parser.add_argument("--movie", type=Path, help="an .fm2 movie from power-on")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    parser.add_argument(
+        "--digest", type=int, nargs=2, metavar=("DECISIONS", "THREADS"), help=argparse.SUPPRESS
+    )
+    given = parser.parse_args()
+    if given.digest:
+        print(digest(*given.digest))
+        return
+    began = time.perf_counter()
+    played = {"random": compare_ways(random_buttons(given.frames // HELD, given.seed), "random")}
+    if given.movie:
+        played["movie"] = compare_ways(iter(movie_buttons(given.movie)), "movie")
+    results = {
+        "command": "python bench/identity.py " + " ".join(sys.argv[1:]),
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": processor(),
+        "ways": list(WAYS),
+        "frames": played,
+        "vectors": {"frames": given.frames, "digests": compare_sets(given.frames)},
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    print(json.dumps(results, indent=2))
+    if given.out:
+        given.out.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
