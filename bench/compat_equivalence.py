@@ -204,15 +204,20 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     args.recordings.mkdir(parents=True, exist_ok=True)
-    results = []
+    results: list[dict[str, Any]] = []
     for stage, name, ops in jobs(args.stages, args.tapes, args.steps):
         path = args.recordings / f"{stage}-{name}.npz"
         if args.only_recorded and not path.is_file():
             continue
-        found = compare(stage, ops, record(path, stage, ops))
-        results.append({"stage": stage, "tape": name, **found})
+        results.append({"stage": stage, "tape": name, **compare(stage, ops, record(path, stage, ops))})
         print(results[-1], flush=True)
-    totals = {key: sum(r[key] for r in results) for key in ("steps", "episodes", "flags", *WHAT)}
+        if args.out:
+            write_report(args.out, results)
+    sys.exit(any(result[what] for result in results for what in WHAT))
+
+
+def write_report(out: Path, results: list[dict[str, Any]]) -> None:
+    """What has been compared so far, a line a tape."""
     report = {
         "command": "python " + " ".join(sys.argv),
         "date": date.today().isoformat(),
@@ -221,15 +226,10 @@ def main() -> None:
         "machine": os.uname().machine,
         "stages": len({r["stage"] for r in results}),
         "tapes": len(results),
-        "totals": totals,
-        "results": results,
+        "totals": {key: sum(r[key] for r in results) for key in ("steps", "episodes", "flags", *WHAT)},
     }
-    print(json.dumps(totals))
-    if args.out:
-        lines = ",\n  ".join(json.dumps(r) for r in report.pop("results"))
-        text = json.dumps(report, indent=1)[:-2]
-        args.out.write_text(f'{text},\n "results": [\n  {lines}\n ]\n}}\n')
-    sys.exit(any(totals[what] for what in WHAT))
+    lines = ",\n  ".join(json.dumps(r) for r in results)
+    out.write_text(f'{json.dumps(report, indent=1)[:-2]},\n "results": [\n  {lines}\n ]\n}}\n')
 
 
 if __name__ == "__main__":
