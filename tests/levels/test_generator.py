@@ -45,7 +45,7 @@ def test_a_seed_gives_the_same_level_everywhere(rom: bytes) -> None:
     whole = b"".join(levels.encode(levels.generate(seed, 0.3, rom=rom)) for seed in range(20))
     assert whole == b"".join(levels.encode(levels.generate(seed, 0.3, rom=rom)) for seed in range(20))
     if hashlib.sha256(rom).hexdigest().startswith("ec299b990e8b"):
-        assert hashlib.sha256(whole).hexdigest()[:16] == "d3a04f0b3e364010"
+        assert hashlib.sha256(whole).hexdigest()[:16] == "c4ef1aa3afbe0a1c"
     assert levels.generate(5, 0.3, rom=rom) == levels.generate(5, 0.3, rom=rom)
 
 

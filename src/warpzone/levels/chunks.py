@@ -79,10 +79,11 @@ class Chunk:
             if o.kind in _SUPPORTS and (o.kind not in (_O.BLOCKS, _O.BRICKS) or o.row > 5)
         ]
         spans += [(e.column, max(e.row, 4), 3) for e in self.enemies if is_lift(e)]
-        if self.entry:
-            spans.append((0, FLOOR_ROW, 1))
-        if self.exit:
-            spans.append((self.length - 1, FLOOR_ROW, 1))
+        terrain, since = self.entry, 0
+        for o in [*(o for o in self.objects if o.kind is _O.TERRAIN), Object(_O.TERRAIN, self.length - 1)]:
+            if terrain:
+                spans.append((since, FLOOR_ROW, o.column + 1 - since))
+            terrain, since = o.size & 15, o.column + 1
         return spans
 
 
