@@ -49,6 +49,8 @@ def smaller(words: list[str]) -> list[str]:
     """The words of a warpzone command with limits that make it short."""
     if words[:1] == ["doctor"] and len(words) > 1 and words[1] in ("sync", "async"):
         return [*words, "--trials", "1"]
+    if words[:2] == ["levels", "play"]:
+        return [*words, "--dry-run"]
     if {"-h", "--help", "--dry-run"} & set(words):
         return words
     return [*words, *SMALLER.get(words[0], [])]

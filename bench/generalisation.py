@@ -1,0 +1,132 @@
+"""Does it play, or has it memorised? Trains on N generated levels and tests where the agent has never been.
+
+python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 20000000] [--seeds 2] [--dry-run]
+
+For each N and seed: `warpzone train --levels N`, then `warpzone eval` on unseen seeds of the same difficulty, on the 32
+stages of the game and on the Lost Levels, sampled and with sticky actions. `--stages` as a point trains on the 32
+originals alone, as the baseline. Points that are in the file already are not measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+from rich.console import Console
+
+from warpzone.cli.bench_results import write_json
+from warpzone.watch.metrics import read_metrics
+
+UNSEEN_FIRST = 1 << 41
+"""First seed of the tests; no run trains on seeds from there on."""
+ORIGINALS = "originals"
+KEPT = ("stage", "episodes", "clears", "clear_rate", "mean_x")
+
+
+@dataclass(frozen=True)
+class Config:
+    points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS)
+    """Numbers of training levels, endless, or originals for the 32 stages."""
+    steps: int = 20_000_000
+    """Decisions of each training."""
+    seeds: int = 2
+    """Trainings of each point."""
+    difficulty: float = 0.3
+    """Difficulty of the levels."""
+    unseen: int = 200
+    """Unseen levels to test on."""
+    episodes: int = 400
+    """Episodes on the unseen levels, and at least 5 on each stage."""
+    flags: str = ""
+    """Further flags of `warpzone train`, as in --flags='--preset gpu'."""
+    runs_dir: Path = Path("runs/generalisation")
+    """Folder of the runs."""
+    out: Path = Path("docs/data/generalisation.json")
+    """File of the results."""
+    dry_run: bool = False
+    """Print the commands and exit."""
+
+
+def training(config: Config, point: str, seed: int) -> list[str]:
+    """The command that trains a point."""
+    what = (
+        ["--stages", "all"]
+        if point == ORIGINALS
+        else ["--levels", point, "--difficulty", f"{config.difficulty:g}"]
+    )
+    return [
+        "train", *what, "--seed", str(seed), "--total-steps", str(config.steps), "--until-clear-rate", "0",
+        "--time-limit", "0", "--no-record-video", "--run-name", f"{point}-{seed}", "--runs-dir", str(config.runs_dir),
+        *shlex.split(config.flags),
+    ]  # fmt: skip
+
+
+def tests(config: Config, point: str, seed: int) -> dict[str, list[str]]:
+    """The commands that test a point, by what they test."""
+    run = config.runs_dir / f"{point}-{seed}"
+    shared = ["--checkpoint", str(run), "--mode", "sampled,sticky"]
+    unseen = f"{UNSEEN_FIRST}-{UNSEEN_FIRST + config.unseen - 1}"
+    each = str(max(5, config.episodes // 32))
+    return {
+        "unseen": ["eval", *shared, "--levels", unseen, "--difficulty", f"{config.difficulty:g}", "--episodes",
+                   str(config.episodes), "--out", str(run / "eval-unseen.json")],
+        "originals": ["eval", *shared, "--stages", "all", "--episodes", each, "--out", str(run / "eval-stages.json")],
+        "lost_levels": ["eval", *shared, "--lost-levels", "--episodes", each, "--out", str(run / "eval-lost.json")],
+    }  # fmt: skip
+
+
+def called(command: list[str], console: Console) -> None:
+    """Run a subcommand of warpzone; its failure is ours."""
+    console.print(f"warpzone {shlex.join(command)}", markup=False, highlight=False, soft_wrap=True)
+    subprocess.run([sys.executable, "-m", "warpzone.cli.main", *command], check=True)
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    """Clear rates of the last 100 episodes during the training, at most 50 points."""
+    records = [r for r in read_metrics(run) if r.get("clear_rate")]
+    kept = records[:: max(1, len(records) // 50)]
+    return [{"global_step": r["global_step"], "clear_rate": r["clear_rate"]} for r in kept]
+
+
+def measured(config: Config, point: str, seed: int, console: Console) -> dict[str, Any]:
+    """Train and test one point."""
+    train, run = training(config, point, seed), config.runs_dir / f"{point}-{seed}"
+    called(train, console)
+    found: dict[str, Any] = {"point": point, "seed": seed, "train": f"warpzone {shlex.join(train)}"}
+    for name, command in tests(config, point, seed).items():
+        called(command, console)
+        results = json.loads(Path(command[-1]).read_text())["results"]
+        found[name] = {
+            "command": f"warpzone {shlex.join(command)}",
+            "results": {
+                mode: [{key: row[key] for key in KEPT} for row in rows]
+                for mode, rows in results.items()
+            },
+        }  # fmt: skip
+    return {**found, "curve": curve(run)}
+
+
+def main() -> None:
+    config, console = tyro.cli(Config), Console()
+    kept = json.loads(config.out.read_text())["points"] if config.out.exists() else []
+    for point in config.points:
+        for seed in range(config.seeds):
+            if any(old["point"] == point and old["seed"] == seed for old in kept):
+                continue
+            if config.dry_run:
+                for command in (training(config, point, seed), *tests(config, point, seed).values()):
+                    print(f"warpzone {shlex.join(command)}")
+                continue
+            kept.append(measured(config, point, seed, console))
+            config.out.parent.mkdir(parents=True, exist_ok=True)
+            write_json(config.out, "generalisation.json", {"points": kept}, console)
+
+
+if __name__ == "__main__":
+    main()
