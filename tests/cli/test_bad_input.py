@@ -109,7 +109,7 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["checkpoints", "list", "--runs-dir", "nowhere"], "There is no folder nowhere"),
         (["checkpoints", "lits"], "choose list, inspect"),
         (["eval", "--episode", "3"], "did you mean --episodes?"),
-        (["bench", "nowhere"], "There is no benchmark 'nowhere'"),
+        (["bench", "nowhere"], "There is no command 'warpzone bench nowhere': choose env"),
         (["export"], "warpzone export needs RUN; see warpzone export -h."),
         (["checkpoints", "widen", "a"], "warpzone checkpoints widen needs --action-type and --out; see"),
         (["eval", "stray"], "warpzone eval has no use for 'stray'; see warpzone eval -h."),

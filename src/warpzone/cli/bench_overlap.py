@@ -115,12 +115,11 @@ def row(
     """What the records after the warm-up come to."""
     counted = records[int(warmup_frac * len(records)) :]
     took_s = sum(record["update_time"] for record in counted)
-    per_update = config.collect.num_envs * config.collect.rollout_steps
     return Row(
         mode=mode,
         num_envs=config.collect.num_envs,
         rollout=config.collect.rollout_steps,
-        steps_per_sec_mean=per_update * len(counted) / took_s,
+        steps_per_sec_mean=config.decisions_per_update * len(counted) / took_s,
         updates_per_sec_mean=len(counted) / took_s,
         replay_fill_final=records[-1]["replay_fill_rate"],
         gpu_util_mean_window=records[-1]["gpu_util_mean_window"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -79,9 +78,6 @@ class OurEnvironments(VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        return [seed] * self.num_envs
-
 
 def our_environments(config: TrainConfig) -> VecEnv:
     return OurEnvironments(
@@ -106,15 +102,12 @@ def nes_py_environments(config: TrainConfig, num_envs: int) -> VecEnv:
 def make_ppo(config: TrainConfig, envs: VecEnv, device: torch.device) -> PPO:
     """PPO with our network, rollout, minibatches and epochs."""
     learn, recipe = config.learn, config.learn.recipe()
-    decisions = config.collect.num_envs * config.collect.rollout_steps
     return PPO(
         "CnnPolicy",
         envs,
         learning_rate=learn.learning_rate,
-        n_steps=decisions // envs.num_envs,
-        batch_size=learn.decisions_per_minibatch(
-            config.collect.num_envs, config.collect.rollout_steps, recurrent=False
-        ),
+        n_steps=config.decisions_per_update // envs.num_envs,
+        batch_size=config.decisions_per_minibatch(),
         n_epochs=recipe.epochs,
         gamma=learn.gamma,
         gae_lambda=recipe.gae_lambda,

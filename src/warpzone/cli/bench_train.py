@@ -7,7 +7,7 @@ import math
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,18 +54,12 @@ class BenchTrainConfig(DryRun):
 
     def training(self) -> TrainConfig:
         """The training that is measured: clipped PPO whose number of passes does not depend on luck."""
-        base = preset(self.preset)
-        collect = replace(base.collect, num_envs=self.num_envs or base.collect.num_envs)
-        learn = replace(base.learn, algo="ppo", targets=None, objective=None, target_kl=0.0)
-        config = replace(
-            base,
-            collect=collect,
-            learn=learn,
-            run=replace(base.run, torch_threads=self.threads),
-            stage=replace(base.stage, env_threads=self.threads),
-        )
+        config = preset(self.preset)
+        config = config.changed("learn", algo="ppo", targets=None, objective=None, target_kl=0.0)
+        config = config.changed("collect", num_envs=self.num_envs or config.collect.num_envs)
+        config = config.changed("run", torch_threads=self.threads).changed("stage", env_threads=self.threads)
         config.check()
-        decisions = collect.num_envs * collect.rollout_steps
+        decisions = config.decisions_per_update
         if self.nes_py_envs and decisions % self.nes_py_envs:
             raise ConfigError(f"A rollout of {decisions} decisions does not divide by --nes-py-envs.")
         return config
@@ -89,7 +83,7 @@ class Side:
 
 def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitStack) -> Side:
     """Warpzone's collector and learner, as the training loop uses them."""
-    config = replace(config, run=replace(config.run, learner=learner))  # type: ignore[arg-type]
+    config = config.changed("run", learner=learner)
     parts = build_components(config, device, lambda line: None)
     stack.callback(parts.close)
     parts.collector.start()
@@ -98,7 +92,7 @@ def ours(config: TrainConfig, learner: str, device: torch.device, stack: ExitSta
     def update() -> float:
         return parts.learner.update(parts.collector.collect())["loss_total"]
 
-    return Side(update, parameters, config.collect.num_envs * config.collect.rollout_steps)
+    return Side(update, parameters, config.decisions_per_update)
 
 
 def theirs(config: TrainConfig, nes_py_envs: int, device: torch.device, stack: ExitStack) -> Side:
@@ -168,10 +162,9 @@ def run(argv: list[str]) -> int:
         for name, r in results.items()
     ]
     size = next(iter(trainers.values())).parameters
-    decisions = training.collect.num_envs * training.collect.rollout_steps
     title = (
-        f"training, {training.model.encoder} network of {size:,} weights, rollouts of {decisions:,}, "
-        f"{training.learn.recipe().epochs} epochs"
+        f"training, {training.model.encoder} network of {size:,} weights, rollouts of "
+        f"{training.decisions_per_update:,}, {training.learn.recipe().epochs} epochs"
     )
     console.print(table(title, ("trainer", "decisions/s", *(f"times {base}" for base in bases)), rows))
     write_json(config.out, "bench_train.json", {"config": training.as_dict(), "results": results}, console)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -16,7 +17,7 @@ from warpzone.agents.widen import widened
 from warpzone.checkpoints.finding import find_place, find_resume
 from warpzone.checkpoints.repairing import SEED_ROLLOUT_STEPS, apply_repair, find_repairs
 from warpzone.checkpoints.saving import checkpoint_path, load_checkpoint, prune, read_meta, save_checkpoint
-from warpzone.cli.commands import usage
+from warpzone.cli.commands import subcommand
 from warpzone.cli.flags import blank, parse
 from warpzone.cli.settings import DryRun, RunsFolder
 from warpzone.errors import CheckpointError, ConfigError
@@ -82,19 +83,14 @@ SETTINGS = {"list": List, "inspect": Inspect, "backfill": Backfill, "prune": Pru
 
 def run(argv: list[str]) -> int:
     """Parse and do; the exit code."""
-    if not argv or argv[0] in ("-h", "--help"):
-        about = {
-            word: (kind.__doc__ or "").partition(". ")[0].rstrip(".").lower()
-            for word, kind in SETTINGS.items()
-        }
-        print(usage("warpzone checkpoints NAME", about))
-        return EXIT_OK
-    if argv[0] not in SETTINGS:
-        raise ConfigError(f"There is no command 'checkpoints {argv[0]}': choose {', '.join(SETTINGS)}.")
+    about = {
+        word: str(kind.__doc__).partition(". ")[0].rstrip(".").lower() for word, kind in SETTINGS.items()
+    }
+    word = subcommand("warpzone checkpoints", about, argv)
     actions: dict[str, Callable[..., int]] = {
         "list": _list, "inspect": _inspect, "backfill": _backfill, "prune": _prune, "widen": _widen,
     }  # fmt: skip
-    return actions[argv[0]](parse(blank(SETTINGS[argv[0]]), argv[1:], f"warpzone checkpoints {argv[0]}"))
+    return actions[word](parse(blank(SETTINGS[word]), argv[1:], f"warpzone checkpoints {word}"))
 
 
 def _list(args: List) -> int:
@@ -119,21 +115,11 @@ def _row(path: Path, verify: bool) -> tuple[str, ...]:
         meta = read_meta(path, verify=verify)
     except CheckpointError as error:
         return (str(path), "-", "-", "-", _megabytes(path), "-", str(error).replace(str(path), "it"))
-    rate = meta.clear_rate_mean
-    saved = (
-        time.strftime("%Y-%m-%d %H:%M", time.localtime(meta.created_unix_s)) if meta.created_unix_s else "-"
-    )
+    rate, when = meta.clear_rate_mean, meta.created_unix_s
     cleared = "-" if rate is None else f"{100 * rate:.0f}%"
-    state = "sound" if verify else "not verified"
-    return (
-        str(path),
-        str(meta.global_update),
-        str(meta.global_step),
-        cleared,
-        _megabytes(path),
-        saved,
-        state,
-    )
+    saved = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if when else "-"
+    counts = (str(meta.global_update), str(meta.global_step))
+    return (str(path), *counts, cleared, _megabytes(path), saved, "sound" if verify else "not verified")
 
 
 def _megabytes(path: Path) -> str:
@@ -166,10 +152,7 @@ def _leaves(tree: Any, name: str) -> Iterator[tuple[str, list[int], int]]:
             yield from _leaves(value, f"{name}[{number}]")
     elif hasattr(tree, "shape"):
         shape = [int(n) for n in tree.shape]
-        size = 1
-        for n in shape:
-            size *= n
-        yield name or "state", shape, size
+        yield name or "state", shape, math.prod(shape)
 
 
 def _backfill(args: Backfill) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from warpzone.errors import nearest
+from warpzone.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from warpzone.cli.flags import Flag
@@ -44,6 +44,16 @@ def usage(title: str, words: Mapping[str, str]) -> str:
     width = max(map(len, words))
     lines = [f"  {name:<{width}}  {text}" for name, text in words.items()]
     return "\n".join([f"usage: {title} [-h] ...", "", *lines, "", f"{title} -h shows the flags."])
+
+
+def subcommand(command: str, words: Mapping[str, str], argv: list[str]) -> str:
+    """Which of a command's words was given; prints the help and leaves where there is none."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage(f"{command} NAME", words))
+        raise SystemExit(0)
+    if argv[0] not in words:
+        raise ConfigError(f"There is no command '{command} {argv[0]}': choose {', '.join(words)}.")
+    return argv[0]
 
 
 def settings_of_commands() -> dict[str, type]:

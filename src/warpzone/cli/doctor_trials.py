@@ -23,7 +23,7 @@ from rich.table import Table
 
 from warpzone.cli.doctor_trial import TrialSettings
 from warpzone.cli.settings import DryRun
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 
 REPORT = "env_stability_report.jsonl"
 
@@ -52,11 +52,8 @@ class TrialsConfig(DryRun):
     """Folder for diagnostics of failed trials."""
 
     def __post_init__(self) -> None:
-        for name in ("trials", "num_envs", "trials_per_process"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
-        if self.timeout < 0:
-            raise ConfigError("--timeout can't be negative.")
+        require(self, "trials", "num_envs", "trials_per_process", at_least=1)
+        require(self, "timeout", at_least=0)
 
     @property
     def limit_s(self) -> float:

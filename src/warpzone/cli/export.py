@@ -15,6 +15,7 @@ from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
 from warpzone.cli.settings import DryRun, RunsFolder
+from warpzone.cli.writing import writing
 from warpzone.errors import ConfigError
 from warpzone.run.custom_parts import share_code
 from warpzone.run.stopping import EXIT_OK
@@ -59,16 +60,13 @@ def main(args: Config) -> int:
     if args.dry_run:
         print(f"would write {len(records)} records to {out}")
         return EXIT_OK
-    try:
+    with writing(out):
         if args.format == "parquet":
             write_parquet(records, out)
         else:
             text = io.StringIO()
             write_csv(records, text)
-            out.parent.mkdir(parents=True, exist_ok=True)
             write_durably(out, text.getvalue().encode())
-    except OSError as error:
-        raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
     print(f"wrote {len(records)} records to {out}")
     return EXIT_OK
 
@@ -82,12 +80,13 @@ def _export_agent(args: Config, folder: Path) -> int:
         print(f"would write the agent of {best} to {out}")
         return EXIT_OK
     checkpoint: Any = load_checkpoint(best)
-    try:
+    with writing(out):
         weights = checkpoint.state["learner"]["policy"]
         meta = replace(checkpoint.meta, config=share_code(checkpoint.meta.config, folder, out.parent))
-        save_weights(out, weights, meta, {"name": folder.name}, args.bits)
-    except (OSError, SafetensorError) as error:
-        raise ConfigError(f"cannot write {out} ({error}); choose another --out") from error
+        try:
+            save_weights(out, weights, meta, {"name": folder.name}, args.bits)
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
     size = f"{out.stat().st_size / 1e6:.2f} MB"
     print(f"wrote the agent of {best} to {out} ({size}); try: warpzone eval --checkpoint {out}")
     return EXIT_OK

@@ -10,6 +10,7 @@ import tyro
 from warpzone.cli.export import run_folder
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import DryRun, RunsFolder
+from warpzone.cli.writing import writing
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
@@ -45,10 +46,8 @@ def main(args: Config) -> int:
     # matplotlib takes a second to load, which the help text need not wait for.
     from warpzone.watch.report import write_report
 
-    try:
+    with writing(out):
         written = write_report(folders, out, inline_video_bytes=int(args.inline_video_mb * 2**20))
-    except OSError as error:
-        raise ConfigError(f"cannot write {out} ({error.strerror or error}); choose another --out") from error
     print(f"wrote {out} and {len(written) - 1} charts in {out.with_suffix('')}")
     return EXIT_OK
 

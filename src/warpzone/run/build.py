@@ -172,7 +172,7 @@ def build_components(
     shared: Any = {
         "adaptive": config.adaptive,
         "total_updates": total_updates,
-        "decisions_per_update": config.collect.num_envs * config.collect.rollout_steps * ranks.size,
+        "decisions_per_update": config.decisions_per_update * ranks.size,
         "device": device,
         "seed": seed,
     }

@@ -188,8 +188,7 @@ class TrainConfig:
                 )
             if self.trail.trails not in ("", AUTO):
                 raise ConfigError("--levels has no trails: leave --trails out.")
-        recurrent = self.model.recurrent_type != "none"
-        self.learn.decisions_per_minibatch(self.collect.num_envs, self.collect.rollout_steps, recurrent)
+        self.decisions_per_minibatch()
         if self.run.learner == "native":
             if self.replay.per:
                 raise ConfigError("The native learner has no replay: use --learner torch with --per.")
@@ -219,6 +218,21 @@ class TrainConfig:
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
+    def changed(self, part: str, **values: Any) -> TrainConfig:
+        """The same settings with other values in one of their parts."""
+        return dataclasses.replace(self, **{part: dataclasses.replace(getattr(self, part), **values)})
+
+    @property
+    def decisions_per_update(self) -> int:
+        return self.collect.num_envs * self.collect.rollout_steps
+
+    def decisions_per_minibatch(self) -> int:
+        """Raises ConfigError where the rollout does not divide into minibatches."""
+        recurrent = self.model.recurrent_type != "none"
+        return self.learn.decisions_per_minibatch(
+            self.collect.num_envs, self.collect.rollout_steps, recurrent
+        )
+
     def architecture(self) -> dict[str, Any]:
         """What a checkpoint must share to be loaded: the shapes of the network."""
         model = dataclasses.asdict(self.model)
@@ -239,7 +253,7 @@ class TrainConfig:
         config = self._with_hosts()._in_decisions()
         if config.scale.gpus > 1 and config.trail.trails == AUTO:
             # Where episodes start is decided by one learner's own play.
-            return dataclasses.replace(config, trail=dataclasses.replace(config.trail, trails=""))
+            return config.changed("trail", trails="")
         return config
 
     def _with_hosts(self) -> TrainConfig:
@@ -276,9 +290,7 @@ class TrainConfig:
                 raise ConfigError(
                     f"{name} {count} does not divide among {gpus} learners: use {-(-count // gpus) * gpus}."
                 )
-        mine = self.of_rank(0, gpus)
-        recurrent = self.model.recurrent_type != "none"
-        mine.learn.decisions_per_minibatch(mine.collect.num_envs, mine.collect.rollout_steps, recurrent)
+        self.of_rank(0, gpus).decisions_per_minibatch()
 
     def of_rank(self, rank: int, size: int) -> TrainConfig:
         """The part of one of several learners: its share of environments, hosts and minibatches, its own seed."""
@@ -297,7 +309,7 @@ class TrainConfig:
         )
 
     def _in_decisions(self) -> TrainConfig:
-        per_update = self.collect.num_envs * self.collect.rollout_steps
+        per_update = self.decisions_per_update
         return dataclasses.replace(self, learn=self.learn.in_decisions(per_update))
 
     def value_heads(self) -> int:
@@ -305,7 +317,7 @@ class TrainConfig:
 
     def planned_updates(self) -> int:
         """Updates until a limit in updates or steps ends the run; 0 if only time or success does."""
-        per_update = self.collect.num_envs * self.collect.rollout_steps
+        per_update = self.decisions_per_update
         by_steps = -(-self.run.total_steps // per_update) if self.run.total_steps else 0
         limits = [n for n in (self.run.total_updates, by_steps) if n]
         return min(limits) if limits else 0

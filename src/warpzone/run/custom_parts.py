@@ -30,7 +30,7 @@ def with_named_code(config: TrainConfig, folder: Path) -> TrainConfig:
             custom_code.trust(text, folder)
         reference = custom_code.named(text)
         custom_code.load(reference)
-        config = replace(config, **{group: replace(getattr(config, group), **{field: reference})})
+        config = config.changed(group, **{field: reference})
     return config
 
 

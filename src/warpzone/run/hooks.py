@@ -126,7 +126,7 @@ class ConfirmTarget:
             return False
         # An evaluation takes as long as many updates: the wait for new episodes doubles with each that failed.
         decisions = EPISODES_FOR_RATE * DECISIONS_PER_EPISODE * len(session.stages)
-        per_window = decisions // (config.collect.num_envs * config.collect.rollout_steps) + 1
+        per_window = decisions // config.decisions_per_update + 1
         windows = min(2 ** max(0, progress.failed_evaluations - 1), MOST_WINDOWS)
         return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= windows * per_window
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 
 import torch
 
@@ -16,41 +15,36 @@ from warpzone.run.loop import Outcome, train
 SMALLEST_ROLLOUT = 8
 SMALLEST_ENVS = 8
 SMALLEST_SLICE = 64
+SMALLEST_REPLAY = 1024
 
 
-def _more_slices(c: TrainConfig) -> TrainConfig | None:
-    learn = replace(c.learn, grad_accum=2 * c.learn.grad_accum)
-    recurrent = c.model.recurrent_type != "none"
-    size = c.learn.decisions_per_minibatch(c.collect.num_envs, c.collect.rollout_steps, recurrent)
-    return replace(c, learn=learn) if size // learn.grad_accum >= SMALLEST_SLICE else None
+Step = Callable[[TrainConfig], TrainConfig | None]
 
 
-def _half_rollout(c: TrainConfig) -> TrainConfig | None:
-    steps = c.collect.rollout_steps // 2
-    return replace(c, collect=replace(c.collect, rollout_steps=steps)) if steps >= SMALLEST_ROLLOUT else None
+def _more_slices(config: TrainConfig) -> TrainConfig | None:
+    slices = 2 * config.learn.grad_accum
+    enough = config.decisions_per_minibatch() // slices >= SMALLEST_SLICE
+    return config.changed("learn", grad_accum=slices) if enough else None
 
 
-def _half_envs(c: TrainConfig) -> TrainConfig | None:
-    envs = c.collect.num_envs // 2
-    return replace(c, collect=replace(c.collect, num_envs=envs)) if envs >= SMALLEST_ENVS else None
+def _half(part: str, name: str, least: int) -> Step:
+    def halve(config: TrainConfig) -> TrainConfig | None:
+        half = getattr(getattr(config, part), name) // 2
+        return config.changed(part, **{name: half}) if half >= least else None
+
+    return halve
 
 
-def _half_replay(c: TrainConfig) -> TrainConfig | None:
-    smaller = replace(c.replay, per_capacity=c.replay.per_capacity // 2)
-    return replace(c, replay=smaller) if c.replay.per and smaller.per_capacity >= 1024 else None
+def _half_replay(config: TrainConfig) -> TrainConfig | None:
+    return _half("replay", "per_capacity", SMALLEST_REPLAY)(config) if config.replay.per else None
 
 
-def _half_minibatch(c: TrainConfig) -> TrainConfig | None:
-    size = c.learn.minibatch_size // 2
-    return replace(c, learn=replace(c.learn, minibatch_size=size)) if size >= SMALLEST_SLICE else None
-
-
-LADDER: tuple[tuple[str, Callable[[TrainConfig], TrainConfig | None]], ...] = (
+LADDER: tuple[tuple[str, Step], ...] = (
     ("twice the slices of each minibatch", _more_slices),
-    ("half the rollout", _half_rollout),
-    ("half the environments", _half_envs),
+    ("half the rollout", _half("collect", "rollout_steps", SMALLEST_ROLLOUT)),
+    ("half the environments", _half("collect", "num_envs", SMALLEST_ENVS)),
     ("half the replay", _half_replay),
-    ("half the minibatch", _half_minibatch),
+    ("half the minibatch", _half("learn", "minibatch_size", SMALLEST_SLICE)),
 )
 
 
@@ -63,10 +57,7 @@ def step_down(config: TrainConfig, rung: int) -> tuple[str, TrainConfig, int] | 
         if smaller is None:
             continue
         try:
-            recurrent = smaller.model.recurrent_type != "none"
-            smaller.learn.decisions_per_minibatch(
-                smaller.collect.num_envs, smaller.collect.rollout_steps, recurrent
-            )
+            smaller.decisions_per_minibatch()
         except ConfigError:
             continue
         return name, smaller, at + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
 
@@ -90,15 +89,13 @@ def preset(name: Preset) -> TrainConfig:
         name = "gpu" if _has_cuda() else "cpu"
     if name not in PRESETS:
         raise ConfigError(f"Unknown preset {name!r}: choose auto, cpu or gpu.")
-    chosen = PRESETS[name]
-    return dataclasses.replace(chosen, run=dataclasses.replace(chosen.run, preset=name))
+    return PRESETS[name].changed("run", preset=name)
 
 
 def _has_cuda() -> bool:
     """Whether torch can use a GPU; torch, which takes seconds to load, is asked only where there may be one."""
-    if sys.platform == "linux" and not any(
-        Path("/dev", name).exists() for name in ("nvidiactl", "dxg", "kfd")
-    ):
+    devices = (Path("/dev/nvidiactl"), Path("/dev/dxg"), Path("/dev/kfd"))
+    if sys.platform == "linux" and not any(device.exists() for device in devices):
         return False
     import torch
 
@@ -109,4 +106,4 @@ def suited_to_stages(config: TrainConfig) -> TrainConfig:
     """The preset with actions that can finish its stages: those with pipes on the way need the down button."""
     if not NEEDS_DOWN & set(config.stage.names()) or config.view.action_type != "simple":
         return config
-    return dataclasses.replace(config, view=dataclasses.replace(config.view, action_type="complex"))
+    return config.changed("view", action_type="complex")

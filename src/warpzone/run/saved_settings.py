@@ -43,13 +43,8 @@ def saved_settings(folder: Path) -> TrainConfig | None:
         raise ConfigError(
             f"{folder / CONFIG_FILE} does not hold settings of a run ({error}): mend it or use --fresh."
         ) from error
-    settings = TrainConfig(**rooms)
-    return dataclasses.replace(
-        settings,
-        run=dataclasses.replace(settings.run, **_ONCE),
-        watch=dataclasses.replace(settings.watch, profile=False),
-        script=ScriptConfig(),
-    ).resolved()
+    settings = TrainConfig(**{**rooms, "script": ScriptConfig()})
+    return settings.changed("run", **_ONCE).changed("watch", profile=False).resolved()
 
 
 def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | None:
@@ -65,8 +60,5 @@ def settings_to_resume(folder: Path, given: Collection[str]) -> TrainConfig | No
         choice = {"random_stage": False}
     if choice and "levels" not in given:
         choice["levels"] = ""
-    return dataclasses.replace(
-        saved,
-        run=dataclasses.replace(saved.run, run_name=folder.name, runs_dir=str(folder.parent)),
-        stage=dataclasses.replace(saved.stage, **choice),
-    )
+    moved = saved.changed("run", run_name=folder.name, runs_dir=str(folder.parent))
+    return moved.changed("stage", **choice)

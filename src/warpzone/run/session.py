@@ -31,7 +31,7 @@ from warpzone.run.log import Display, LoggedDisplay
 from warpzone.run.meters import EnvironmentMeter
 from warpzone.run.progress import Progress
 from warpzone.run.script import play_scripts
-from warpzone.run.state import EnvironmentStates, RewardStates, RunState, begin_with, learner_state
+from warpzone.run.state import EnvironmentStates, LearnerState, RewardStates, RunState, begin_with
 from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
 from warpzone.starts.curriculum import Curriculum
@@ -93,7 +93,7 @@ class Session:
         name = str(self.plan.source.path) if self.plan.source else ""
         self.state = RunState(
             learned={
-                "learner": learner_state(components, name, self.say),
+                "learner": LearnerState(components.learner, name, self.say),
                 "rewards": RewardStates(components.envs),
                 "episodes": self.run.episodes,
                 "curriculum": self.curriculum,

@@ -69,13 +69,10 @@ class RunState:
         restore_random_state(saved["random"])
 
 
-def learner_state(components: Components, source: str, say: Say) -> Stateful:
-    """The learner, with weights of `source` that do not fit left out and named."""
-    return _LearnerState(components.learner, source, say)
-
-
 @dataclass
-class _LearnerState:
+class LearnerState:
+    """The learner, with weights of `source` that do not fit left out and named."""
+
     learner: Learner
     source: str
     say: Say

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,8 +55,7 @@ def drawn(suggest: Any, names: tuple[str, ...]) -> dict[str, Any]:
 def with_values(config: TrainConfig, values: dict[str, Any]) -> TrainConfig:
     """The configuration with these settings."""
     for name, value in values.items():
-        room = SPACE[name].room
-        config = replace(config, **{room: replace(getattr(config, room), **{name: value})})
+        config = config.changed(SPACE[name].room, **{name: value})
     return config
 
 
@@ -103,10 +102,8 @@ def run_trial(
 ) -> tuple[float, Path]:
     """Train with these settings in a run folder of its own; the score at the end."""
     name = f"{config.run.run_name}-trial-{number:04d}"
-    run = replace(
-        config.run, run_name=name, fresh=True, until_clear_rate=0.0, record_video=False, seed=number
-    )
-    outcome = train(with_values(replace(config, run=run), values), referee)
+    own = {"run_name": name, "fresh": True, "until_clear_rate": 0.0, "record_video": False, "seed": number}
+    outcome = train(with_values(config.changed("run", **own), values), referee)
     if outcome.exit_code == EXIT_FAILED:
         # Diverged: a bad trial, not the end of the search.
         return 0.0, outcome.folder

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 _serial = itertools.count()
-_TEMPORARY_NAME = re.compile(r"^\..+\.(\d+)\.\d+\.tmp$")
+_TEMPORARY_NAME = re.compile(r"^\..+\.(\d{1,9})\.\d+\.tmp$")
 
 
 class Files:
@@ -125,16 +127,6 @@ def remove_abandoned(folder: Path) -> None:
     """Remove temporary files whose writer was killed. Those of living processes stay."""
     for entry in folder.iterdir():
         found = _TEMPORARY_NAME.match(entry.name)
-        if found and int(found.group(1)) != os.getpid() and not _is_alive(int(found.group(1))):
+        if found and not psutil.pid_exists(int(found.group(1))):
             with suppress(OSError):
                 entry.unlink()
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True

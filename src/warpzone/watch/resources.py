@@ -26,7 +26,6 @@ class ResourceMonitor:
         self._gpu = gpu if gpu is not None else nvml_probe()
         self._utils: deque[float] = deque(maxlen=window)
         self._process = psutil.Process()
-        self._lock = threading.Lock()
         self._latest: dict[str, float | None] = {}
         self._closing = threading.Event()
         self.sample()
@@ -35,15 +34,15 @@ class ResourceMonitor:
 
     def latest(self) -> dict[str, float | None]:
         """`gpu_util_last`, `gpu_util_mean_window`, `gpu_mem_used_mb`, `cpu_percent`, `rss_mb`, `memory_percent`."""
-        with self._lock:
-            return dict(self._latest)
+        return dict(self._latest)
 
     def sample(self) -> None:
         measured = self._gpu()
         util, memory_mb = measured if measured is not None else (None, None)
         if util is not None:
             self._utils.append(util)
-        sampled = {
+        # Replaced as a whole, so that a reader on another thread never sees half of it.
+        self._latest = {
             "gpu_util_last": util,
             "gpu_util_mean_window": sum(self._utils) / len(self._utils) if self._utils else None,
             "gpu_mem_used_mb": memory_mb,
@@ -51,8 +50,6 @@ class ResourceMonitor:
             "rss_mb": self._process.memory_info().rss / 2**20,
             "memory_percent": psutil.virtual_memory().percent,
         }
-        with self._lock:
-            self._latest = sampled
 
     def close(self) -> None:
         self._closing.set()
