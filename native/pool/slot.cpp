@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace wz {
+namespace {
+
+/// `to = from` for two machines of one episode: what a level has at $6000 is in both of them already.
+void copy_in_episode(Machine& to, const Machine& from, const Cartridge& c) {
+    const bool same = to.wram_used == smb::kGiven && from.wram_used == smb::kGiven;
+    if (!same || c.chr_is_ram || c.mirroring == Mirroring::FourScreen) return copy_machine(to, from, c);
+    std::memcpy(static_cast<void*>(&to), &from, offsetof(Machine, ppu) + offsetof(Ppu, vram) + 0x800);
+}
+
+}  // namespace
 
 Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config, const Resizer& resizer)
     : cartridge_(std::move(cartridge)),
@@ -58,7 +68,10 @@ void Slot::fill_stack(const Frame& frame) {
 }
 
 void Slot::keep_before(Scene scene, u8 buttons, int count) {
-    copy_machine(before_, machine_, *cartridge_);
+    if (scene == Scene::Held)
+        copy_in_episode(before_, machine_, *cartridge_);
+    else
+        copy_machine(before_, machine_, *cartridge_);
     episode_before_ = episode_;
     scene_ = scene;
     scene_buttons_ = buttons;
@@ -129,7 +142,7 @@ void Slot::step(int action) {
     keep_before(Scene::Held, buttons, count);
     if (const int played = hold(buttons, count, draw_last, on); played < count) {
         // The episode ended on a frame that was not drawn: play these frames once more, up to it, and look.
-        copy_machine(machine_, before_, *cartridge_);
+        copy_in_episode(machine_, before_, *cartridge_);
         episode_ = episode_before_;
         scene_frames_ = played;
         hold(buttons, played, draw_last, on);

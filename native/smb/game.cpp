@@ -21,7 +21,7 @@ std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region reg
     power_on(m, c, region);
     if (!memory.empty()) {
         std::copy_n(memory.begin(), std::min(memory.size(), sizeof m.wram), m.wram);
-        m.wram_used = 1;
+        m.wram_used = kGiven;
     }
     int frames = 0;
     auto before = std::make_unique<Machine>();

@@ -32,6 +32,9 @@ struct GameError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// `Machine::wram_used` where `wram` holds what it was given and the program has not written there since.
+inline constexpr u8 kGiven = 2;
+
 /// Plays from power-on to the start of a stage, with `memory` at $6000. Throws GameError when the ROM does
 /// not behave like the game.
 std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
