@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
 
-.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs release-check bundle clean help
+.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs release-check bundle wheels clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -68,6 +68,7 @@ docs: setup ## the documentation as a website in site/; any warning is an error
 release-check: test docs ## everything a release has to pass: tests, docs, figures, a wheel that installs and plays
 	$(BIN)/python bench/figures.py --check
 	rm -rf build/release
+	$(BIN)/python wheels.py --here --out build/release/portable
 	$(BIN)/python -m build --outdir build/release
 	$(PYTHON) -m venv build/release/env
 	build/release/env/bin/python -m pip install --quiet -c constraints.txt "$$(echo build/release/*.whl)[train]"
@@ -77,6 +78,9 @@ release-check: test docs ## everything a release has to pass: tests, docs, figur
 TARGET ?= current
 bundle: setup ## all wheels for an install without internet in bundle/ (TARGET=manylinux_2_28_x86_64 for another machine)
 	$(BIN)/python bundle.py --target $(TARGET)
+
+wheels: setup ## manylinux wheels for x86-64 and aarch64 in dist/, each installed and played (ARGS="--pythons 3.11")
+	$(BIN)/python wheels.py $(ARGS)
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist
