@@ -157,7 +157,9 @@ def site_of(programs: Path) -> Path:
 def write_toolchain(folder: Path, zig: Path, architecture: str) -> Path:
     """CMake's description of the cross-compiler; CMake wants each tool as one program, so each is a script."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = {"c++": f"c++ -target {architecture}-linux-gnu.{GLIBC}", "ar": "ar", "ranlib": "ranlib"}
+    # nanobind leaves stdio.h to Python.h, which the stable ABI's does not include.
+    compiler = f"c++ -target {architecture}-linux-gnu.{GLIBC} -include stdio.h"
+    words = {"c++": compiler, "ar": "ar", "ranlib": "ranlib"}
     for name, arguments in words.items():
         path = folder / name
         path.write_text(f'#!/bin/sh\n{ZIG_SPELLING if name == "c++" else ""}exec "{zig}" {arguments} "$@"\n')

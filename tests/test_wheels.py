@@ -5,6 +5,7 @@ The cross-build itself takes many minutes and needs PyPI; `make wheels` checks w
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import subprocess
@@ -80,7 +81,7 @@ def test_the_toolchain_compiles_for_the_target(wheels: ModuleType, tmp_path: Pat
     asked = subprocess.run(
         [named["CMAKE_CXX_COMPILER"], "-march=x86-64-v3", "a b.cpp"], capture_output=True, text=True
     ).stdout
-    assert asked == f"c++ -target {architecture}-linux-gnu.2.17 -march=x86_64_v3 a b.cpp\n"
+    assert asked == f"c++ -target {architecture}-linux-gnu.2.17 -include stdio.h -march=x86_64_v3 a b.cpp\n"
     assert subprocess.run([named["CMAKE_AR"], "x"], capture_output=True, text=True).stdout == "ar x\n"
     if architecture != wheels.platform.machine():
         assert named["CMAKE_SYSTEM_PROCESSOR"] == architecture
@@ -90,6 +91,29 @@ def test_the_game_played_is_the_same_every_time(wheels: ModuleType) -> None:
     digests = {wheels.run(sys.executable, "-c", wheels.PLAY, 30).split()[-1] for _ in range(2)}
     assert len(digests) == 1
     assert re.fullmatch(r"[0-9a-f]{64}", digests.pop())
+
+
+def test_python_310_has_what_we_import_of_the_standard_library(wheels: ModuleType) -> None:
+    oldest = wheels.interpreter("3.10")
+    if oldest is None:
+        pytest.skip("there is no python3.10 here")
+    names = {
+        f"{node.module}:{alias.name}"
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").partition(".")[0] in sys.stdlib_module_names
+        for alias in node.names
+    }
+    program = (
+        "import sys, importlib, importlib.util as u\n"
+        "for word in sys.argv[1:]:\n"
+        "    module, name = word.split(':')\n"
+        "    if not hasattr(importlib.import_module(module), name) and not u.find_spec(f'{module}.{name}'):\n"
+        "        print(word)\n"
+    )
+    assert "enum:Enum" in names
+    assert wheels.run(oldest, "-c", program, *sorted(names)) == ""
 
 
 def test_an_sdist_has_what_a_build_needs() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import NamedTuple
 
 
@@ -34,8 +34,10 @@ class Family(Enum):
     """Row 13: later objects are counted from this page on."""
 
 
-class ObjectKind(StrEnum):
+class ObjectKind(str, Enum):
     """An object of an area."""
+
+    __str__ = str.__str__  # as StrEnum, which Python 3.10 lacks
 
     QUESTION_POWERUP = "question block with a power-up"
     QUESTION_COIN = "question block with a coin"
