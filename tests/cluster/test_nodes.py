@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,9 @@ def test_hosts_of_a_lost_node_move_to_the_others(cluster: Cluster, raylets: Any)
             assert not envs.recv()[4]["worker_lost"].any()
         own = cluster.ray.get_runtime_context().get_node_id()
         raylets.remove_node(next(n for n in raylets.worker_nodes if n.node_id != own), allow_graceful=False)
-        lost = 0
-        for _ in range(5):
+        # Processes of a node die a moment after it.
+        lost, deadline = 0, time.monotonic() + 60
+        while lost < 4 and time.monotonic() < deadline:
             envs.send(np.ones(8, np.int64))
             lost += int(envs.recv()[4]["worker_lost"].sum())
         # Two hosts of two environments were there; the two CPUs that are left run all four.
