@@ -47,7 +47,7 @@ class MasterConfig:
     rom: str = ""
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     cluster: str = ""
-    """Ray cluster for the specialists: local, auto or HEAD:PORT; --out must be on a shared disk."""
+    """Ray cluster for the specialists: local, auto or HEAD:PORT; needs --out on a shared disk."""
     train_flags: str = ""
     """Further flags of every training, as in --train-flags='--num-envs 32'."""
     plain: bool = False
