@@ -48,7 +48,7 @@ def test_only_the_second_half_of_the_environments_has_sticky_buttons(tmp_path: P
     ("flags", "said"),
     [
         (("--noisy-sticky", "0.2"), "add --double-buffer"),
-        (("--noisy-sticky", "2"), "probability from 0 to 1"),
+        (("--noisy-sticky", "2"), "noisy_sticky must be from 0 to 1"),
     ],
 )
 def test_noise_that_can_not_be_is_refused(flags: tuple[str, ...], said: str, tmp_path: Path) -> None:
