@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from math import sqrt
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -91,6 +92,25 @@ def game(mode: str, key: str, form: str) -> str:
     return format(load("game-32.json")["game"][mode][key], form)
 
 
+ENGINE = {
+    "engine-undrawn": "Machine.step, nothing drawn",
+    "engine-drawn": "Machine.step, every frame drawn",
+    "engine-1": "64 environments, 1 thread",
+    "engine-1-max": "64 environments, 1 thread, max of two frames",
+    "engine-2": "64 environments, 2 threads",
+    "engine-2-max": "64 environments, 2 threads, max of two frames",
+}
+
+
+def engine(side: str) -> dict[str, Callable[[], str]]:
+    """Frames per second of a side of `warpzone bench env`, and how many times nes-py's that is."""
+    frames = lambda: f"{median(load('engine.json')['frames_per_s'][ENGINE[side]]):,.0f}"  # noqa: E731
+    return {
+        f"{side}-frames": frames,
+        **ratio(side, lambda: load("engine.json")["times_nes_py"][ENGINE[side]]),
+    }
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **ends("1-1-cpu-seconds", lambda: [run["seconds"] for run in learned("1-1")]),
     **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
@@ -115,7 +135,11 @@ FIGURES: dict[str, Callable[[], str]] = {
     "game-sticky-mean": lambda: game("sticky", "mean_passed_without_death", ".1f"),
     **ratio("compat-single", lambda: load("compat_speed.json")["times_the_original"]["single"]),
     **ratio("compat-vector", lambda: load("compat_speed.json")["times_the_original"]["vector"]),
-    **ratio("env-1-thread", lambda: load("env.json")["times_nes_py"]["64 environments, 1 thread"]),
+    **{name: figure for side in ENGINE for name, figure in engine(side).items()},
+    "engine-nes-py": lambda: (
+        f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"
+    ),
+    "engine-memory": lambda: f"{load('engine.json')['kb_per_environment']:.0f}",
     "compat-steps": lambda: f"{load('compat_equivalence.json')['totals']['steps']:,}",
     "compat-differences": lambda: str(
         sum(
@@ -123,10 +147,6 @@ FIGURES: dict[str, Callable[[], str]] = {
             for key in ("info", "reward", "done", "ram", "pixels")
         )
     ),
-    "kills": lambda: str(load("kills.json")["kills"]),
-    "kills-unsound": lambda: str(sum(kind["unsound"] for kind in load("kills.json")["kinds"].values())),
-    "kills-runs": lambda: str(load("kills.json")["runs"]),
-    "kills-bit-exact": lambda: str(load("kills.json")["bit_exact_runs"]),
 }
 
 

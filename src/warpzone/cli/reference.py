@@ -41,13 +41,24 @@ COMMANDS = """# Commands
 
 The flags of every command but `warpzone train`, which has [a page of its own](settings.md). Each can be set by an
 environment variable too: `WARPZONE_PORT=8500` is `--port 8500`. Checking, repairing and measuring:
-[commands for maintenance](commands-maintenance.md).
+[commands for maintenance](commands-maintenance.md). Levels: [commands for levels](commands-levels.md).
 """
 MAINTENANCE = """# Commands for maintenance
 
 The flags of the commands that check, repair and measure. The others: [commands](commands.md).
 """
-MAINTENANCE_COMMANDS = ("checkpoints", "doctor", "info", "bench")
+LEVELS = """# Commands for levels
+
+The flags of `warpzone levels`; how to use it: [levels](levels.md).
+"""
+ELSEWHERE = {
+    "checkpoints": MAINTENANCE,
+    "doctor": MAINTENANCE,
+    "info": MAINTENANCE,
+    "bench": MAINTENANCE,
+    "levels": LEVELS,
+}
+"""Commands that are not on the first page -> the head of their page."""
 TEACHERS = "Policy distillation from other agents (kickstarting)."
 
 
@@ -74,11 +85,11 @@ def _groups(*, of_learning: bool) -> list[str]:
     return text
 
 
-def commands_page(head: str = COMMANDS, *, of_maintenance: bool = False) -> str:
+def commands_page(head: str = COMMANDS) -> str:
     """The settings of the other commands."""
     text = [head, WRITTEN.rstrip()]
     for command, kind in settings_of_commands().items():
-        if kind is not TrainConfig and (command.split()[0] in MAINTENANCE_COMMANDS) == of_maintenance:
+        if kind is not TrainConfig and ELSEWHERE.get(command.split()[0], COMMANDS) == head:
             text += [
                 f"\n## warpzone {command}\n\n{inspect.getdoc(kind)}\n",
                 flag_table(flags_of(blank(kind))),
@@ -90,7 +101,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "settings-learning.md": learning_page,
     "commands.md": commands_page,
-    "commands-maintenance.md": partial(commands_page, MAINTENANCE, of_maintenance=True),
+    "commands-maintenance.md": partial(commands_page, MAINTENANCE),
+    "commands-levels.md": partial(commands_page, LEVELS),
 }
 
 

@@ -1,0 +1,53 @@
+"""Figures on the pages come from files, and pages stay short enough to read."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CLAIM = re.compile(r"\d[\d,.]* ?(?:%|s\b|times|倍|秒)")
+
+
+def test_every_figure_says_what_its_file_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench/figures.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_a_changed_figure_is_noticed(page: str, tmp_path: Path) -> None:
+    sys.path.insert(0, str(ROOT / "bench"))
+    try:
+        from figures import filled
+    finally:
+        sys.path.pop(0)
+    text = (ROOT / page).read_text()
+    wrong = re.sub(r"(<!--figure 32-mean-->)[^<]*", r"\g<1>99.9 %", text)
+    assert wrong != text
+    assert filled(wrong) == text
+
+
+@pytest.mark.parametrize(("readme", "heading"), [("README.md", "## Results"), ("README.zh-CN.md", "## 结果")])
+def test_results_in_a_readme_come_from_files(readme: str, heading: str) -> None:
+    section = (ROOT / readme).read_text().partition(heading)[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:6]
+    claims = [re.sub("<!--figure .*?<!--/figure-->", "", row.split("|")[1]) for row in rows]
+    assert len(claims) == 5
+    assert [claim for claim in claims if CLAIM.search(claim)] == []
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs" / "data").glob("*.json")), ids=lambda path: path.name)
+def test_files_of_results_are_sound(file: Path) -> None:
+    assert json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_a_page_is_short_enough_to_read(page: Path) -> None:
+    assert len(page.read_text().splitlines()) <= 250
