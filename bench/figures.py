@@ -142,6 +142,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "engine-memory": lambda: f"{load('engine.json')['kb_per_environment']:.0f}",
     "compat-steps": lambda: f"{load('compat_equivalence.json')['totals']['steps']:,}",
     "compat-tapes": lambda: str(len(load("compat_equivalence.json")["results"])),
+    "compat-flags": lambda: str(load("compat_equivalence.json")["totals"]["flags"]),
     "compat-episodes": lambda: f"{load('compat_equivalence.json')['totals']['episodes']:,}",
     "compat-differences": lambda: str(
         sum(
