@@ -13,15 +13,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from warpzone.cli.info import made
 from warpzone.envs.nes_py.patches import installed, patch_nes_py, quiet_gym
 
 STYLES = ("simple", "right", "bytes")
@@ -219,11 +218,9 @@ def main() -> None:
 def write_report(out: Path, results: list[dict[str, Any]]) -> None:
     """What has been compared so far, a line a tape."""
     report = {
-        "command": "python " + " ".join(sys.argv),
-        "date": date.today().isoformat(),
+        **made(),
         "versions": {name: installed(name) for name in ("gym-super-mario-bros", "nes-py", "gym", "numpy")},
         "python": sys.version.split()[0],
-        "machine": os.uname().machine,
         "stages": len({r["stage"] for r in results}),
         "tapes": len(results),
         "totals": {key: sum(r[key] for r in results) for key in ("steps", "episodes", "flags", *WHAT)},

@@ -13,12 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import warpzone.compat
 from compat_equivalence import original, ours, tape
+from warpzone.cli.info import made
 
 
 def single(env: Any, actions: list[int]) -> float:
@@ -58,11 +57,6 @@ def summary(values: list[float]) -> dict[str, float]:
     }
 
 
-def processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").is_file() else []
-    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=30)
@@ -90,9 +84,7 @@ def main() -> None:
         for name in ("single", "vector")
     }
     report = {
-        "command": "python " + " ".join(sys.argv),
-        "date": date.today().isoformat(),
-        "processor": processor(),
+        **made(),
         "steps_per_second": {name: summary(values) for name, values in speed.items()},
         "times_the_original": ratio,
         "rounds": args.rounds,

@@ -104,9 +104,8 @@ ENGINE = {
 
 def engine(side: str) -> dict[str, Callable[[], str]]:
     """Frames per second of a side of `warpzone bench env`, and how many times nes-py's that is."""
-    frames = lambda: f"{median(load('engine.json')['frames_per_s'][ENGINE[side]]):,.0f}"  # noqa: E731
     return {
-        f"{side}-frames": frames,
+        f"{side}-frames": lambda: f"{median(load('engine.json')['frames_per_s'][ENGINE[side]]):,.0f}",
         **ratio(side, lambda: load("engine.json")["times_nes_py"][ENGINE[side]]),
     }
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpzone.cli.info import processor
+from warpzone.cli.info import made
 from warpzone.engine import Machine
 from warpzone.engine._native import net_kernels
 from warpzone.engine.rom import rom
@@ -121,9 +121,7 @@ def main() -> None:
     if given.movie:
         played["movie"] = compare_ways(iter(movie_buttons(given.movie)), "movie")
     results = {
-        "command": "python bench/identity.py " + " ".join(sys.argv[1:]),
-        "date": time.strftime("%Y-%m-%d"),
-        "processor": processor(),
+        **made(),
         "ways": list(WAYS),
         "frames": played,
         "vectors": {"frames": given.frames, "digests": compare_sets(given.frames)},

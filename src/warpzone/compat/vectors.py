@@ -90,7 +90,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self._reward = np.zeros(num_envs, np.float64)
         self._done = np.ones(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
-        self._all.flags.writeable = False  # given away with every step
+        self._all.flags.writeable = False  # callers get views of it at every step
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
