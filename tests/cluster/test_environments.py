@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.hosted import STAGES, VIEW, hosted, pids, stop
 from warpzone.cluster.connection import Cluster
+from warpzone.cluster.fleet import START_S
 from warpzone.cluster.frames import PIECE_BYTES, Packer
 from warpzone.envs.make import make_envs
 
@@ -83,7 +84,8 @@ def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:
 def test_a_lost_host_is_replaced_and_its_episodes_are_dropped(
     local: Cluster, with_signal: signal.Signals
 ) -> None:
-    timeout_s = 1.5
+    # A busy machine may keep a healthy host waiting for seconds while its neighbour is started anew.
+    timeout_s = 10.0
     with hosted(local, hosts=2, each=4, groups=2, timeout_s=timeout_s) as (groups, said):
         fleet = groups[0].fleet
         for envs in groups:
@@ -110,7 +112,7 @@ def test_a_lost_host_is_replaced_and_its_episodes_are_dropped(
             assert not np.array_equal(observations[4:], info["final_obs"][4:])
             # The new host plays what the curriculum asked for.
             assert (info["stage_index"][4:] == 1).all()
-        assert took < timeout_s + 15
+        assert took < timeout_s + START_S
         for _ in range(3):
             for envs in groups:
                 envs.send(np.ones(8, np.int64))

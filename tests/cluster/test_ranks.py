@@ -86,7 +86,7 @@ def test_two_ranks_on_halves_of_a_batch_learn_what_one_learns_on_the_whole() -> 
     processes = [spawn.Process(target=learn_as_rank, args=(rank, port, results)) for rank in (0, 1)]
     for process in processes:
         process.start()
-    found = dict(results.get(timeout=120) for _ in processes)
+    found = dict(results.get(timeout=240) for _ in processes)
     for process in processes:
         process.join(30)
         assert process.exitcode == 0
@@ -152,6 +152,6 @@ def test_a_rank_that_dies_ends_the_others_with_a_sentence() -> None:
     processes = [spawn.Process(target=lose_a_rank, args=(rank, port, results)) for rank in (0, 1)]
     for process in processes:
         process.start()
-    assert "Another learner of this run is gone" in results.get(timeout=60)
+    assert "Another learner of this run is gone" in results.get(timeout=240)
     for process in processes:
         process.join(30)

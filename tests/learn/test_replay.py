@@ -253,7 +253,7 @@ def test_only_the_next_push_waits_for_what_is_being_prefetched() -> None:
     draw, may_draw, has_drawn = replay.priorities.draw, threading.Event(), threading.Event()
 
     def slowly(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        may_draw.wait(5)
+        may_draw.wait(60)
         has_drawn.set()
         return draw(n, generator)
 

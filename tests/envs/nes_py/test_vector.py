@@ -178,7 +178,7 @@ def test_every_start_method_gives_the_same_numbers(
 def test_a_killed_or_stopped_worker_is_replaced_and_its_episode_truncated(
     tmp_path: Path, signal_sent: signal.Signals
 ) -> None:
-    envs = make("async", tmp_path, 3, env_step_timeout=3.0)
+    envs = make("async", tmp_path, 3, env_step_timeout=8.0)
     envs.reset(seed=1)
     envs.step(np.full(3, RIGHT))
     pids = list(envs.worker_pids)
@@ -187,7 +187,7 @@ def test_a_killed_or_stopped_worker_is_replaced_and_its_episode_truncated(
     began = time.monotonic()
     _, rewards, terminated, truncated, info = envs.step(np.full(3, RIGHT))
     took_s = time.monotonic() - began
-    assert took_s < 3.0 + 60.0
+    assert took_s < 8.0 + 60.0
     assert truncated.tolist() == [False, True, False]
     assert not terminated.any()
     assert info["worker_lost"].tolist() == [False, True, False]
