@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -21,7 +22,9 @@ from warpzone.cli.doctor_checks import (
     check_write_access,
     print_checks,
 )
+from warpzone.cli.doctor_trial import TrialSettings, run_trial
 from warpzone.cli.doctor_trials import read_report, summarise
+from warpzone.envs import vector
 from warpzone.errors import ConfigError
 
 
@@ -99,6 +102,25 @@ def test_a_trial_that_hangs_or_fails_is_recorded_and_its_diagnostics_kept(
     assert kept.parts[0] == "reports"
     assert (kept / "worker_000_pid1.jsonl").read_text() == "{}"
     assert json.loads((kept / "trial.json").read_text())["error"] == error
+
+
+def test_environments_that_do_not_move_fail_their_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frozen:
+        def __init__(self, *args: object, **options: object) -> None:
+            pass
+
+        def reset(self, seed: int) -> tuple[None, dict[str, np.ndarray]]:
+            return None, {"x_pos": np.array([40])}
+
+        def step(self, actions: np.ndarray) -> tuple[None, None, None, None, dict[str, np.ndarray]]:
+            return None, None, None, None, {"x_pos": np.array([40])}
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(vector, "MarioVectorEnv", Frozen)
+    with pytest.raises(RuntimeError, match="moved nobody"):
+        run_trial(TrialSettings(num_envs=1, steps=1))
 
 
 def test_the_summary_counts_by_backend_mode_and_size() -> None:

@@ -22,7 +22,7 @@ COMMANDS = {
     "play": "play yourself in the browser, and save it as a replay or a start",
     "levels": "show, generate, check, play, export and import levels",
     "report": "show one or several runs as a page",
-    "bench": "measure speed: env, train, overlap, replay, backends",
+    "bench": "measure speed: env, train, overlap, replay",
     "sweep": "search for better settings with Optuna",
     "checkpoints": "list, inspect, repair and prune checkpoints",
     "export": "export a run's metrics or its agent as a file",
@@ -35,7 +35,6 @@ BENCHMARKS = {
     "train": "training against Stable-Baselines3 PPO, same network and reuse",
     "overlap": "collecting beside learning against taking turns, as a matrix",
     "replay": "the replay's sampler: how exact and how fast it samples",
-    "backends": "the native engine, nes-py and nes-py in workers: make, reset, step",
 }
 
 

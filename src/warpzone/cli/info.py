@@ -16,9 +16,11 @@ from typing import Any, Literal
 import tyro
 
 from warpzone import __version__
-from warpzone.cli.flags import parse
+from warpzone.cli.flags import as_text, flags_of, parse
 from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import RomError
+from warpzone.run.config import TrainConfig
+from warpzone.run.presets import PRESETS
 from warpzone.run.stopping import EXIT_OK
 
 PACKAGES = ("torch", "numpy", "gymnasium", "gym-super-mario-bros", "nes-py", "tyro", "rich", "pyarrow", "av")
@@ -87,6 +89,25 @@ def gather() -> dict[str, Any]:
     }
 
 
+def preset_table() -> str:
+    """The settings that a preset changes, as Markdown."""
+    presets = [flags_of(config) for config in PRESETS.values()]
+    rows = [
+        f"| `{flag.name}` | {' | '.join(shown(one.default) for one in (flag, *others))} |"
+        for flag, *others in zip(flags_of(TrainConfig()), *presets, strict=True)
+        if any(one.default != flag.default for one in others)
+    ]
+    head = f"| flag | default | {' | '.join(PRESETS)} |"
+    return "\n".join([head, "|---|---|" + "---|" * len(PRESETS), *rows])
+
+
+def shown(value: Any) -> str:
+    """A default as Markdown."""
+    if value is tyro.MISSING:
+        return "required"
+    return "" if value in ("", None, ()) else f"`{as_text(value)}`"
+
+
 SETTINGS = {"": InfoConfig}
 
 
@@ -94,8 +115,6 @@ def run(argv: list[str]) -> int:
     """Parse and print; the exit code."""
     config = parse(InfoConfig(), argv, "warpzone info")
     if config.topic == "presets":
-        from warpzone.cli.reference import preset_table
-
         print(preset_table())
         return EXIT_OK
     facts = gather()

@@ -1,4 +1,4 @@
-"""The pages of the settings, written from the code: `python -m warpzone.cli.reference docs`."""
+"""The pages of the settings, written from the code: `python bench/reference.py docs`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import tyro
 
 from warpzone.cli.commands import settings_of_commands
-from warpzone.cli.flags import SEED_NAMES, SWITCHES, Flag, as_text, blank, flags_of
+from warpzone.cli.flags import SEED_NAMES, SWITCHES, Flag, blank, flags_of
+from warpzone.cli.info import preset_table, shown
 from warpzone.cli.train import flag_groups
 from warpzone.run.config import TrainConfig
-from warpzone.run.presets import PRESETS
 
-WRITTEN = "<!-- Written by `python -m warpzone.cli.reference docs` from the settings in the code. -->\n"
+WRITTEN = "<!-- Written by `python bench/reference.py docs` from the settings in the code. -->\n"
 SETTINGS = """# Settings
 
 `warpzone train -h` shows the flags that people use, `warpzone train --help-all` all of them. A boolean `--x` is
@@ -112,31 +109,13 @@ def variables_table() -> str:
     return "\n".join(["| variable | sets |", "|---|---|", *rows])
 
 
-def preset_table() -> str:
-    """The settings that a preset changes."""
-    presets = [flags_of(config) for config in PRESETS.values()]
-    rows = [
-        f"| `{flag.name}` | {' | '.join(_shown(one.default) for one in (flag, *others))} |"
-        for flag, *others in zip(flags_of(TrainConfig()), *presets, strict=True)
-        if any(one.default != flag.default for one in others)
-    ]
-    head = f"| flag | default | {' | '.join(PRESETS)} |"
-    return "\n".join([head, "|---|---|" + "---|" * len(PRESETS), *rows])
-
-
 def flag_table(flags: Sequence[Flag]) -> str:
-    rows = [f"| `{_usage(flag)}` | {_shown(flag.default)} | {flag.help} |" for flag in flags]
+    rows = [f"| `{_usage(flag)}` | {shown(flag.default)} | {flag.help} |" for flag in flags]
     return "\n".join(["| flag | default | |", "|---|---|---|", *rows])
 
 
 def _usage(flag: Flag) -> str:
     return (flag.field.upper() if flag.is_positional else flag.usage).replace("|", r"\|")
-
-
-def _shown(value: Any) -> str:
-    if value is tyro.MISSING:
-        return "required"
-    return "" if value in ("", None, ()) else f"`{as_text(value)}`"
 
 
 if __name__ == "__main__":
