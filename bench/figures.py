@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from statistics import median
@@ -110,6 +110,21 @@ def engine(side: str) -> dict[str, Callable[[], str]]:
     }
 
 
+def startup(moment: str, name: str) -> dict[str, Callable[[], str]]:
+    """Median seconds to a moment of a start, before and now, by the clock and of processor time; the lowest gain."""
+
+    def seconds(version: str, kind: str) -> str:
+        return f"{median(load('startup.json')['seconds'][version][moment][kind]):.1f}"
+
+    sides = [(version, kind) for version in ("now", "before") for kind in ("clock", "processor")]
+    return {
+        **{f"{name}-{version}-{kind}": partial(seconds, version, kind) for version, kind in sides},
+        f"{name}-gain": lambda: f"{load('startup.json')['before_over_now'][moment]['median']:.1f}",
+        f"{name}-gain-low": lambda: f"{load('startup.json')['before_over_now'][moment]['low']:.1f}",
+        f"{name}-gain-high": lambda: f"{load('startup.json')['before_over_now'][moment]['high']:.1f}",
+    }
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **ends("1-1-cpu-seconds", lambda: [run["seconds"] for run in learned("1-1")]),
     **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
@@ -139,6 +154,9 @@ FIGURES: dict[str, Callable[[], str]] = {
         f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"
     ),
     "engine-memory": lambda: f"{load('engine.json')['kb_per_environment']:.0f}",
+    **startup("first line", "start-line"),
+    **startup("first update", "start-update"),
+    "start-load": lambda: f"{load('startup.json')['load_average']:.0f}",
     "compat-steps": lambda: f"{load('compat_equivalence.json')['totals']['steps']:,}",
     "compat-tapes": lambda: str(len(load("compat_equivalence.json")["results"])),
     "compat-flags": lambda: str(load("compat_equivalence.json")["totals"]["flags"]),

@@ -15,9 +15,9 @@ import torch
 
 from warpzone import custom_code
 from warpzone.agents import agent as agents
-from warpzone.agents.agent import from_json
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.recording import Style, Video, record_best, record_episode
+from warpzone.checkpoints.settings import from_json
 from warpzone.cluster.train import train as train_anywhere
 from warpzone.envs.config import StageConfig, as_size
 from warpzone.envs.make import make_envs

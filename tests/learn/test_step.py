@@ -13,7 +13,7 @@ from tests.learn.rollouts import make_policy, random_rollout
 from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.minibatch import Batch
 from warpzone.learn.replay import PrioritisedReplay
-from warpzone.learn.step import GradientStep
+from warpzone.learn.step import Adam, GradientStep
 from warpzone.model.policy import Policy
 
 CONFIG = ReplayConfig(
@@ -117,3 +117,31 @@ def test_the_memory_of_a_replayed_sequence_is_burnt_in() -> None:
     torch.testing.assert_close(gradient(floats=floats), gradient())
     floats[2, 0, 0] += 5.0
     assert not torch.allclose(gradient(floats=floats), gradient())
+
+
+def test_adam_is_torchs() -> None:
+    ours, theirs = torch.nn.Linear(5, 3), torch.nn.Linear(5, 3)
+    theirs.load_state_dict(ours.state_dict())
+    settings: Any = {"lr": 1e-2, "eps": 1e-5, "fused": True}
+    chance = torch.Generator().manual_seed(0)
+    sides = [(ours, Adam(ours.parameters(), **settings))]
+    sides.append((theirs, torch.optim.Adam(theirs.parameters(), **settings)))  # type: ignore[arg-type]
+    for number in range(6):
+        inputs = torch.randn(4, 5, generator=chance)
+        for net, adam in sides:
+            adam.zero_grad(set_to_none=True)
+            net(inputs).square().sum().backward()
+            assert torch.is_grad_enabled()
+            adam.step()
+        if number == 2:
+            # Checkpoints of either can be resumed with the other.
+            states = [copy.deepcopy(adam.state_dict()) for _, adam in sides]
+            for (_, adam), state in zip(sides, reversed(states), strict=True):
+                adam.load_state_dict(state)
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.equal(one, other)
+    states = [adam.state_dict() for _, adam in sides]
+    assert states[0]["param_groups"] == states[1]["param_groups"]
+    for index, moments in states[1]["state"].items():
+        for name, value in moments.items():
+            assert torch.equal(states[0]["state"][index][name], value)

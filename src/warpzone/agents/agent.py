@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,14 +14,13 @@ from warpzone import custom_code
 from warpzone.agents.weights_file import SUFFIX, load_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place, fit_weights
 from warpzone.checkpoints.saving import load_checkpoint
+from warpzone.checkpoints.settings import from_json
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.envs.config import ViewConfig
 from warpzone.errors import CheckpointError
 from warpzone.learn.native import NativePolicy, why_not_native
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy, build_policy
-
-T = TypeVar("T")
 
 
 def make_policy(
@@ -84,18 +81,6 @@ class Agent:
         else:
             actions = torch.multinomial(probabilities, 1, generator=self.generator).squeeze(-1)
         return actions.cpu().numpy(), probabilities.cpu(), values.cpu()
-
-
-def from_json(kind: type[T], values: Mapping[str, Any]) -> T:
-    """A settings dataclass from its saved form; settings that no longer exist are left out."""
-    assert is_dataclass(kind)
-    if not isinstance(values, Mapping):
-        raise CheckpointError(f"The saved {kind.__name__} is {values!r}: choose another checkpoint.")
-    known = {f.name for f in fields(kind)}
-    kept = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known}
-    for name in ("encoder", "reward_function"):
-        custom_code.check_recorded(kept.get(name, ""))
-    return kind(**kept)
 
 
 def load_agent(

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from warpzone import custom_code
-from warpzone.agents.agent import Agent, from_json, load_agent
+from warpzone.agents.agent import Agent, load_agent
 from warpzone.agents.play import Step, frame_by_frame, play
 from warpzone.checkpoints.finding import find_resume
+from warpzone.checkpoints.settings import from_json
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import StageConfig
 from warpzone.envs.rewards import TERMS, RewardConfig

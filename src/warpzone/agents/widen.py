@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from warpzone.agents.agent import from_json
 from warpzone.checkpoints.saving import Checkpoint
+from warpzone.checkpoints.settings import from_json
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.errors import CheckpointError, ConfigError

@@ -12,7 +12,6 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from warpzone.learn.replay import format_replay_stat
 from warpzone.run.config import TrainConfig
 
 PLAIN_EVERY_S = 5.0
@@ -137,5 +136,8 @@ def plain_lines(record: dict[str, Any]) -> list[str]:
         f"entropy {number(record['entropy'], '{:.2f}')} collect {number(record['collect_share'], '{:.0%}')}"
     ]
     if record["replay_fill_rate"] is not None:
+        # Here, as it loads torch, which the first line of a run does not wait for.
+        from warpzone.learn.replay import format_replay_stat
+
         lines.append(format_replay_stat(record))
     return lines

@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from warpzone.agents.agent import Agent, from_json, load_agent, resolve_checkpoint
+from warpzone.agents.agent import Agent, load_agent, resolve_checkpoint
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.agents.whole_game import GameResult, evaluate_game
+from warpzone.checkpoints.settings import from_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import made
 from warpzone.cli.settings import TrainedAgent

@@ -69,12 +69,18 @@ class Flag:
     """The part of the settings that it belongs to, such as learn; empty where there are no parts."""
     kind: Any
     default: Any
-    help: str
+    owner: type
+    """The dataclass that it is a field of."""
     is_positional: bool = False
 
     @property
     def name(self) -> str:
         return "--" + self.field.replace("_", "-")
+
+    @property
+    def help(self) -> str:
+        """The string under the field. Reading the source takes a while, so only help does."""
+        return field_docs(self.owner).get(self.field, "")
 
     @property
     def is_required(self) -> bool:
@@ -118,7 +124,7 @@ def flags_of(settings: object, part: str = "") -> list[Flag]:
     """Every flag of a settings dataclass, given with its defaults, in the order of its fields."""
     assert dataclasses.is_dataclass(settings)
     plain, marked = get_type_hints(type(settings)), get_type_hints(type(settings), include_extras=True)
-    helps, found = field_docs(type(settings)), []  # type: ignore[arg-type]
+    found = []
     own = vars(type(settings))["__annotations__"]
     # Inherited flags come last.
     for f in sorted(dataclasses.fields(settings), key=lambda f: f.name not in own):
@@ -127,20 +133,27 @@ def flags_of(settings: object, part: str = "") -> list[Flag]:
             found += flags_of(value, f.name)
         else:
             positional = plain[f.name] != marked[f.name]
-            found.append(Flag(f.name, part, plain[f.name], value, helps.get(f.name, ""), positional))
+            found.append(Flag(f.name, part, plain[f.name], value, type(settings), positional))
     return found
 
 
 @cache
 def field_docs(kind: Any) -> dict[str, str]:
     """The strings under the fields of a dataclass, its own and those it inherits."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    body = _classes(kind.__module__)[kind.__qualname__].body
     inherited = [field_docs(base) for base in kind.__bases__ if base is not object]
     return dict(ChainMap(*inherited)) | {
         ast.unparse(field.target): " ".join(str(ast.literal_eval(under.value)).split())
         for field, under in pairwise(body)
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr)
     }
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module by name, parsed once: `inspect.getsource` would search the file for each of them."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}
 
 
 def blank(kind: type[T]) -> T:

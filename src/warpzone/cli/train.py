@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from warpzone.cli.display import TrainDisplay
 from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
 from warpzone.errors import ConfigError
 from warpzone.run.config import RunConfig, TrainConfig
@@ -102,16 +103,16 @@ def run(argv: list[str]) -> int:
     if config.run.dry_run:
         print(json.dumps(config.as_dict(), indent=2))
         return EXIT_OK
-    # Only now, as torch takes seconds to load: help and refused flags need not wait for it.
-    from warpzone.cli.display import TrainDisplay
-    from warpzone.cluster.train import train as train_anywhere
-    from warpzone.run.memory_ladder import train_within_memory
-
     console = Console()
     before = settings_of_run(argv, os.environ)
     with TrainDisplay(config, console) as display:
+        display.say(f"[train] {display.where}, {config.collect.num_envs} environments: loading torch")
         if before is not None and (changed := changes(before, config)):
             display.say(f"[train] changed since the last session: {', '.join(changed)}")
+        # Only now, as torch takes seconds to load: help, refused flags and the first line need not wait for it.
+        from warpzone.cluster.train import train as train_anywhere
+        from warpzone.run.memory_ladder import train_within_memory
+
         outcome = train_within_memory(config, display, train_anywhere)
     if config.run.record_video and outcome.agent and outcome.updates and not outcome.exit_code:
         _record(config, outcome, console)

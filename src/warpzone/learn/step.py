@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,16 @@ STATISTICS = (
 KL = STATISTICS.index("approx_kl")
 
 
+class Adam(torch.optim.Adam):
+    """torch's, without what it does for torch.compile: importing that would take two seconds at the start of a run."""
+
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+    zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)
+    add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.Adam.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Adam.load_state_dict)
+
+
 class GradientStep:
     """Owns the optimizer and sums each step's statistics on the device, to be read once an epoch."""
 
@@ -44,9 +55,7 @@ class GradientStep:
         self.teacher_coef = torch.zeros((), device=device)
         # A graph reads the learning rate from the device each time it is replayed.
         lr = torch.tensor(config.learning_rate, device=device) if on_cuda else config.learning_rate
-        self.optimizer = torch.optim.Adam(
-            self.parameters, lr=lr, eps=config.adam_eps, fused=True, capturable=on_cuda
-        )
+        self.optimizer = Adam(self.parameters, lr=lr, eps=config.adam_eps, fused=True, capturable=on_cuda)
         needs_scaling = on_cuda and config.amp and config.amp_dtype == "float16"
         self.scaler = torch.amp.GradScaler("cuda", enabled=needs_scaling)
         self.statistics = torch.zeros(len(STATISTICS), device=device)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from warpzone.checkpoints.settings import from_json
 from warpzone.errors import ConfigError
 from warpzone.run.config import ScriptConfig, TrainConfig
 
@@ -31,9 +32,6 @@ def saved_settings(folder: Path) -> TrainConfig | None:
         return None
     if not isinstance(saved, dict) or not any((folder / "checkpoints").glob("*.pt")):
         return None
-    # Here, as it loads torch, and most commands need no run to resume.
-    from warpzone.agents.agent import from_json
-
     try:
         rooms = {
             room.name: from_json(type(getattr(TrainConfig(), room.name)), saved.get(room.name, {}))

@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 
 from warpzone import custom_code
-from warpzone.agents.agent import from_json, load_agent
+from warpzone.agents.agent import load_agent
 from warpzone.agents.weights_file import SUFFIX, read_card
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import read_meta
+from warpzone.checkpoints.settings import from_json
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.envs.config import StageConfig, ViewConfig
 from warpzone.errors import CheckpointError, ConfigError, Error
