@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 import torch
 
 from warpzone.agents.agent import Agent, make_policy
-from warpzone.agents.play import Replayed, best_take, evaluation_view, frame_by_frame, play
+from warpzone.agents.play import Replayed, best_take, frame_by_frame, play
 from warpzone.envs.make import make_envs
 from warpzone.run.presets import CPU
 
-VIEW = evaluation_view(CPU.view, noop_max=0, sticky=0.0)
+VIEW = replace(CPU.view, noop_max=0, sticky=0.0)
 
 
 @pytest.fixture(scope="module")

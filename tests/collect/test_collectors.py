@@ -21,7 +21,7 @@ from warpzone.collect.overlap import OverlappedCollector
 from warpzone.errors import ConfigError
 from warpzone.learn.rollout import Rollout
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import Policy, build_policy
+from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
 
 STEPS, ENVS, STACK = 7, 4, 3
@@ -60,7 +60,7 @@ class RecordingEnvs(CountingEnvs):
 def make_policy(recurrent_type: str = "none", heads: int = 3) -> Policy:
     torch.manual_seed(0)
     config = ModelConfig(encoder="tiny", hidden=16, recurrent_type=recurrent_type, memory_length=4)  # type: ignore[arg-type]
-    return build_policy(config, (STACK, 8, 8), num_actions=3, num_value_heads=heads)
+    return Policy(config, (STACK, 8, 8), num_actions=3, num_value_heads=heads)
 
 
 def make(

@@ -14,7 +14,7 @@ from warpzone.collect.make import make_collector
 from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.learner import Learner
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import build_policy
+from warpzone.model.policy import Policy
 
 ENVS, STEPS = 32, 10
 COLLECTING: dict[str, dict[str, bool]] = {
@@ -37,7 +37,7 @@ def score_after_training(
     """Mean return of the last 100 episodes; 1 is perfect in every task."""
     torch.manual_seed(0)
     model = ModelConfig(encoder="tiny", hidden=32, recurrent_type=recurrent_type, memory_length=8)  # type: ignore[arg-type]
-    policy = build_policy(model, (1, 8, 8), task.num_actions)
+    policy = Policy(model, (1, 8, 8), task.num_actions)
     settings = {"learning_rate": 3e-3, "gamma": 0.95, "lr_schedule": "constant"} | learning
     learner = Learner(policy, LearnConfig(algo=algo, **settings), replay=replay, total_updates=updates)  # type: ignore[arg-type]
     collect = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, **COLLECTING[collecting])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from warpzone.learn.rollout import Final, Rollout, allocate_rollout
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import Policy, build_policy
+from warpzone.model.policy import Policy
 
 
 def make_policy(recurrent_type: str = "none", stack: int = 2, heads: int = 1, seed: int = 0) -> Policy:
@@ -22,7 +22,7 @@ def make_policy(recurrent_type: str = "none", stack: int = 2, heads: int = 1, se
         memory_length=3,
         transformer_heads=2,
     )
-    return build_policy(config, (stack, 8, 9), num_actions=3, num_value_heads=heads)
+    return Policy(config, (stack, 8, 9), num_actions=3, num_value_heads=heads)
 
 
 def random_rollout(

@@ -18,7 +18,7 @@ from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import build_policy
+from warpzone.model.policy import Policy
 from warpzone.model.snapshot import take_snapshot
 
 pytestmark = [
@@ -102,7 +102,7 @@ def test_every_mode_learns(
     torch.manual_seed(0)
     task = TMaze if recurrent_type != "none" else DelayedCredit
     model = ModelConfig(encoder="tiny", hidden=32, recurrent_type=recurrent_type, memory_length=8)  # type: ignore[arg-type]
-    policy = build_policy(model, (1, 8, 8), task.num_actions)
+    policy = Policy(model, (1, 8, 8), task.num_actions)
     config = LearnConfig(learning_rate=3e-3, gamma=0.95, **settings)
     learner = Learner(policy, config, replay=replay, total_updates=60, device="cuda")
     episodes: list[dict[str, Any]] = []

@@ -12,7 +12,7 @@ from warpzone.learn.losses import teacher_kl
 from warpzone.learn.minibatch import Samples
 from warpzone.learn.rollout import Rollout
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import Policy, build_policy
+from warpzone.model.policy import Policy
 
 from .rollouts import make_policy, random_rollout
 
@@ -104,7 +104,7 @@ def test_a_teacher_of_smaller_pictures_is_shown_them_reduced() -> None:
     student = make_policy()
     torch.manual_seed(1)
     config = ModelConfig(encoder="tiny", hidden=16)
-    teacher = build_policy(config, (2, 8, 8), num_actions=3)
+    teacher = Policy(config, (2, 8, 8), num_actions=3)
     rollout = random_rollout(student)
     said = Teachers({0: teacher}).probabilities(samples_of(rollout))
     pictures = rollout.sequences(torch.arange(rollout.num_envs)).flatten(0, 1)

@@ -95,7 +95,7 @@ def run(learner: Learner, updates: range) -> list[dict[str, float]]:
         rollout = random_rollout(make_policy(learner.policy.config.recurrent_type), seed=update)
         rollout.version.fill_(max(0, update - 1))
         metrics = learner.update(rollout)
-        learner.observe_progress(metrics["explained_variance"])
+        learner.adaptation.observe(metrics["explained_variance"])
         collected.append({k: v for k, v in metrics.items() if "time" not in k})
     return collected
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from warpzone.errors import ConfigError
 from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import FrameConv, _patch_weight, _patches
-from warpzone.model.policy import Policy, build_policy
+from warpzone.model.policy import Policy
 
 MEMORIES = ["none", "gru", "lstm", "transformer"]
 ENCODERS = ["tiny", "small", "nature", "impala", "strided"]
@@ -29,7 +29,7 @@ def make_policy(recurrent_type: str = "none", **settings: object) -> Policy:
         transformer_heads=2,
         **settings,  # type: ignore[arg-type]
     )
-    policy = build_policy(config, (2, 12, 14), num_actions=5)
+    policy = Policy(config, (2, 12, 14), num_actions=5)
     # The heads start almost flat; widen them so that a wrong memory shows in the numbers.
     torch.nn.init.normal_(policy.logits.weight)
     return policy
@@ -112,7 +112,7 @@ def test_a_transformer_drops_steps_older_than_its_memory() -> None:
 def test_every_encoder_takes_any_picture(encoder: str, size: tuple[int, int]) -> None:
     if encoder == "nature" and size == (26, 32):
         pytest.skip("checked below: it is too small")
-    policy = build_policy(ModelConfig(encoder=encoder), (4, *size), num_actions=7)  # type: ignore[arg-type]
+    policy = Policy(ModelConfig(encoder=encoder), (4, *size), num_actions=7)  # type: ignore[arg-type]
     logits, value, state = policy.act(torch.randint(0, 256, (3, 4, *size), dtype=torch.uint8))
     assert logits.shape == (3, 7)
     assert value.shape == (3,)
@@ -121,25 +121,25 @@ def test_every_encoder_takes_any_picture(encoder: str, size: tuple[int, int]) ->
 
 def test_a_frame_too_small_for_the_encoder_is_one_sentence() -> None:
     with pytest.raises(ConfigError, match="26x32 frame is too small for the nature encoder"):
-        build_policy(ModelConfig(encoder="nature"), (4, 26, 32), num_actions=7)
+        Policy(ModelConfig(encoder="nature"), (4, 26, 32), num_actions=7)
 
 
 @pytest.mark.parametrize("encoder", ["impala", "strided"])
 def test_global_pooling_makes_the_size_of_the_net_independent_of_the_picture(encoder: str) -> None:
     def weights(size: int) -> int:
         config = ModelConfig(encoder=encoder, width=0.5, global_pool=True)  # type: ignore[arg-type]
-        return sum(p.numel() for p in build_policy(config, (4, size, size), 7).parameters())
+        return sum(p.numel() for p in Policy(config, (4, size, size), 7).parameters())
 
     assert weights(48) == weights(84)
 
 
 def test_the_tiny_encoder_is_the_one_of_the_cpu_study() -> None:
-    policy = build_policy(ModelConfig(encoder="tiny"), (4, 26, 32), num_actions=7)
+    policy = Policy(ModelConfig(encoder="tiny"), (4, 26, 32), num_actions=7)
     assert 70_000 < sum(p.numel() for p in policy.parameters()) < 80_000
 
 
 def test_fresh_policies_act_almost_uniformly() -> None:
-    policy = build_policy(ModelConfig(encoder="tiny"), (4, 26, 32), num_actions=7)
+    policy = Policy(ModelConfig(encoder="tiny"), (4, 26, 32), num_actions=7)
     logits, _, _ = policy.act(torch.randint(0, 256, (8, 4, 26, 32), dtype=torch.uint8))
     assert logits.softmax(-1).sub(1 / 7).abs().max() < 0.02
 
@@ -154,7 +154,7 @@ def test_training_mode_changes_nothing(recurrent_type: str) -> None:
 
 
 def test_each_stage_has_its_own_value_head() -> None:
-    policy = build_policy(ModelConfig(encoder="tiny"), (2, 12, 14), num_actions=5, num_value_heads=3)
+    policy = Policy(ModelConfig(encoder="tiny"), (2, 12, 14), num_actions=5, num_value_heads=3)
     obs = pictures(1, 1)[0].expand(3, -1, -1, -1)
     _, by_stage, _ = policy.act(obs, stage=torch.tensor([0, 1, 2]))
     _, first, _ = policy.act(obs)
@@ -170,7 +170,7 @@ def test_settings_out_of_range_are_refused(field: str) -> None:
 
 def test_attention_heads_must_divide_the_memory() -> None:
     with pytest.raises(ConfigError, match="must divide"):
-        build_policy(ModelConfig(encoder="tiny", hidden=30, recurrent_type="transformer"), (1, 12, 14), 2)
+        Policy(ModelConfig(encoder="tiny", hidden=30, recurrent_type="transformer"), (1, 12, 14), 2)
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [(8, 4), (4, 2), (4, 4), (6, 2)])

@@ -20,7 +20,7 @@ from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.learn.native import why_not_native
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import build_policy
+from warpzone.model.policy import Policy
 
 NET = """
 from pathlib import Path
@@ -150,7 +150,7 @@ def test_a_custom_encoder_needs_torch_and_is_checked(tmp_path: Path, net: Path) 
     assert "torch" in str(why_not_native(ModelConfig(encoder=f"{net}:Net")))
     with pytest.raises(ConfigError, match="torch"):
         small_config(tmp_path, "--encoder", f"{net}:Net", "--learner", "native")
-    policy = build_policy(ModelConfig(encoder=f"{net}:Net", recurrent_type="gru"), (4, 26, 32), 7)
+    policy = Policy(ModelConfig(encoder=f"{net}:Net", recurrent_type="gru"), (4, 26, 32), 7)
     assert policy.act(
         torch.zeros(2, 4, 26, 32, dtype=torch.uint8), policy.initial_state(2), torch.ones(2).bool()
     )
@@ -166,7 +166,7 @@ def test_a_custom_encoder_needs_torch_and_is_checked(tmp_path: Path, net: Path) 
     ):
         net.write_text(body)
         with pytest.raises(ConfigError, match=message):
-            build_policy(ModelConfig(encoder=f"{net}:Net"), (4, 26, 32), 7)
+            Policy(ModelConfig(encoder=f"{net}:Net"), (4, 26, 32), 7)
 
 
 def test_a_reward_function_replaces_the_reward(tmp_path: Path) -> None:

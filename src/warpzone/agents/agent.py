@@ -20,7 +20,7 @@ from warpzone.envs.config import ViewConfig
 from warpzone.errors import CheckpointError
 from warpzone.learn.native import NativePolicy, why_not_native
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import Policy, build_policy
+from warpzone.model.policy import Policy
 
 
 def make_policy(
@@ -32,7 +32,7 @@ def make_policy(
     )
     if native:
         return NativePolicy(model, view.shape, view.num_actions, value_heads, threads=threads)
-    return build_policy(model, view.shape, view.num_actions, value_heads).to(device)
+    return Policy(model, view.shape, view.num_actions, value_heads).to(device)
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.intervals import wilson
-from warpzone.agents.play import Player, evaluation_view, play
+from warpzone.agents.play import Player, play
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.telemetry import ENDS
@@ -80,7 +80,7 @@ class Trial:
     def view(self, view: ViewConfig) -> ViewConfig:
         """A trained view with the randomness of these episodes."""
         greedy, sticky = self.mode == "greedy", self.sticky if self.mode == "sticky" else 0.0
-        return evaluation_view(view, noop_max=0 if greedy else self.noop_max, sticky=sticky)
+        return replace(view, noop_max=0 if greedy else self.noop_max, sticky=sticky)
 
 
 def evaluate_stage(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
-from warpzone.agents.play import Take, best_take, evaluation_view
+from warpzone.agents.play import Take, best_take
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import GAME, parse_stage
@@ -71,7 +72,7 @@ def montage_frames(
     canvas = np.empty((shape[0] * (TILE_HEIGHT + LABEL_HEIGHT), shape[1] * TILE_WIDTH, 3), np.uint8)
     canvas[:] = _BACKGROUND
     length = max(len(take.actions) for take in takes)
-    plain = evaluation_view(view, noop_max=0, sticky=0.0)
+    plain = replace(view, noop_max=0, sticky=0.0)
     envs = make_envs(
         plain, n, [take.stage for take in takes], threads=threads, frame_skip=1, frame_stack=1,
         stall_limit=0, step_limit=0, autoreset_mode="next_step", rom=rom or None,

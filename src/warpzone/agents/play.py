@@ -124,7 +124,7 @@ def best_take(
 
     No idle frames and no sticky buttons: the actions alone then give the same episode again.
     """
-    view = evaluation_view(view, noop_max=0, sticky=0.0)
+    view = replace(view, noop_max=0, sticky=0.0)
     envs = make_envs(view, tries, [stage], seed=seed, autoreset_mode="same_step", **options)
     playing, best = np.ones(tries, np.bool_), Take(stage, [], False, -1)
     taken: list[Step] = []
@@ -149,8 +149,3 @@ def _take(stage: str, steps: Sequence[Step], env: int, cleared: bool, progress: 
         stage, [int(step.actions[env]) for step in steps], cleared, progress,
         [step.probabilities[env] for step in steps], [step.values[env] for step in steps],
     )  # fmt: skip
-
-
-def evaluation_view(view: ViewConfig, *, noop_max: int, sticky: float) -> ViewConfig:
-    """The view of training with the randomness of an evaluation."""
-    return replace(view, noop_max=noop_max, sticky=sticky)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
-from warpzone.agents.play import Player, Replayed, Step, best_take, evaluation_view, frame_by_frame, play
+from warpzone.agents.play import Player, Replayed, Step, best_take, frame_by_frame, play
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.replays import Replay, playing
@@ -117,7 +117,7 @@ def record_best(
 ) -> Video:
     """Record an episode that clears the stage, if one of the tries does; else the one that got furthest."""
     take = best_take(agent, agent.view, stage, tries=tries, seed=seed, **options)
-    view = evaluation_view(agent.view, noop_max=0, sticky=0.0)
+    view = replace(agent.view, noop_max=0, sticky=0.0)
     return record_episode(Replayed(take), view, stage, path, style, seed=seed, **options)
 
 

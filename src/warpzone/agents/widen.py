@@ -15,7 +15,7 @@ from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.model.config import ModelConfig
-from warpzone.model.policy import build_policy
+from warpzone.model.policy import Policy
 
 RELUCTANCE = 1.5
 """Logits by which a new action starts below the mean of the known ones."""
@@ -66,7 +66,7 @@ def _optimizer(saved: dict[str, Any], checkpoint: Checkpoint, view: ViewConfig, 
     """Adam's moments for the new rows: first moment 0, second moment the mean of the known actions."""
     heads = int(checkpoint.meta.architecture.get("value_heads", 1))
     model = from_json(ModelConfig, checkpoint.meta.config["model"])
-    names = [name for name, _ in build_policy(model, view.shape, view.num_actions, heads).named_parameters()]
+    names = [name for name, _ in Policy(model, view.shape, view.num_actions, heads).named_parameters()]
     optimizer = copy.copy(saved)
     optimizer["state"] = dict(saved["state"])
     for name in (_WEIGHT, _BIAS):

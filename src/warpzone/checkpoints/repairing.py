@@ -7,19 +7,12 @@ and `reconstructed_step_source` records how the number was computed; a sidecar t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpzone.checkpoints.format import read_tree
-from warpzone.checkpoints.sidecar import (
-    MAX_SIDECAR_BYTES,
-    STEP_SOURCE,
-    Json,
-    find_setting,
-    parse_json,
-    step_counts,
-)
+from warpzone.checkpoints.saving import sidecar_data
+from warpzone.checkpoints.sidecar import STEP_SOURCE, Json, find_setting, parse_json, step_counts
 from warpzone.errors import CheckpointError
 from warpzone.watch.durable import FILES, Files, write_durably
 
@@ -64,7 +57,7 @@ def apply_repair(repair: Repair, files: Files = FILES) -> None:
 
 def _repair_of(path: Path, assume_rollout_steps: int) -> Repair | None:
     try:
-        document = parse_json(_read_limited(path), str(path))
+        document = parse_json(sidecar_data(path), str(path))
     except CheckpointError:
         return None
     counts = step_counts(document)
@@ -99,22 +92,9 @@ def _repair_of(path: Path, assume_rollout_steps: int) -> Repair | None:
     return Repair(path, global_step, repaired)
 
 
-def _sidecars(root: Path) -> Iterator[Path]:
+def _sidecars(root: Path) -> list[Path]:
     candidates = [root] if root.is_file() else sorted(root.rglob("*.json"))
-    for path in candidates:
-        if path.is_file() and not path.is_symlink():
-            yield path
-
-
-def _read_limited(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_SIDECAR_BYTES + 1)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror})") from error
-    if len(data) > MAX_SIDECAR_BYTES:
-        raise CheckpointError(f"{path} is too large to be a sidecar")
-    return data
+    return [path for path in candidates if path.is_file() and not path.is_symlink()]
 
 
 def _update_inside(path: Path) -> int:

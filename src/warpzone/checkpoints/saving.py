@@ -207,11 +207,16 @@ def _sha256(file: IO[bytes]) -> str:
 
 def _read_sidecar(path: Path) -> tuple[Description, ...]:
     sidecar = path.with_suffix(".json")
+    return parse_sidecar(sidecar_data(sidecar), str(sidecar))
+
+
+def sidecar_data(sidecar: Path) -> bytes:
+    """The bytes of a sidecar, unless there are too many for one."""
     with _open_inside_folder(sidecar, f"sidecar {sidecar}") as file:
         data = file.read(MAX_SIDECAR_BYTES + 1)
     if len(data) > MAX_SIDECAR_BYTES:
         raise CheckpointError(f"{sidecar} is too large to be a sidecar; choose another checkpoint")
-    return parse_sidecar(data, str(sidecar))
+    return data
 
 
 def _open_inside_folder(path: Path, what: str) -> IO[bytes]:

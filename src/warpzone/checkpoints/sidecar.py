@@ -7,16 +7,16 @@ one. Whichever of the two a reader finds, size and digest tell which description
 from __future__ import annotations
 
 import json
-import math
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
 from warpzone.errors import CheckpointError
+from warpzone.watch.jsonl import plain
 
 SCHEMA_VERSION = 1
 MAX_SIDECAR_BYTES = 16 * 1024 * 1024
@@ -157,18 +157,12 @@ def _to_json(description: Description) -> Json:
     meta, digest = description.meta, description.digest
     return {
         "schema_version": SCHEMA_VERSION,
-        "global_step": meta.global_step,
-        "global_update": meta.global_update,
-        "clear_rate": meta.clear_rate,
+        **asdict(meta),
+        **{name: plain(getattr(meta, name)) for name in ("config", "architecture", "extra")},
         "clear_rate_mean": meta.clear_rate_mean,
-        "config": _without_nan(meta.config),
-        "architecture": _without_nan(meta.architecture),
-        "rom_sha256": meta.rom_sha256,
-        "save_index": meta.save_index,
         "created_unix_s": meta.created_unix_s or time.time(),
         "versions": meta.versions or software_versions(),
-        "file": None if digest is None else {"size": digest.size, "sha256": digest.sha256},
-        "extra": _without_nan(meta.extra),
+        "file": digest and asdict(digest),
     }
 
 
@@ -224,14 +218,3 @@ def _damaged(name: str, key: str, value: object) -> CheckpointError:
         f"{name} is damaged: {key} is {shown if len(shown) <= 40 else shown[:37] + '...'}; "
         "restore it or choose another checkpoint"
     )
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN or infinity; they become null rather than an unreadable sidecar."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return value

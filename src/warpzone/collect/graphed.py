@@ -41,12 +41,7 @@ class GraphedActor:
         self.policy.install(snapshot)
 
     def act(
-        self,
-        obs: Tensor,
-        state: State,
-        starts: Tensor,
-        *,
-        stage: Tensor | None = None,
+        self, obs: Tensor, state: State, starts: Tensor, *, stage: Tensor | None = None
     ) -> tuple[Tensor, Tensor, State]:
         if len(obs) not in self.sizes or stage is None:
             return self.policy.act(obs, state, starts, stage=stage)

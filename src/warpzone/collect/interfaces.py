@@ -72,12 +72,7 @@ class Actor(Protocol):
     def initial_state(self, n: int, device: torch.device | str) -> State: ...
 
     def act(
-        self,
-        obs: Tensor,
-        state: State,
-        starts: Tensor,
-        *,
-        stage: Tensor | None = None,
+        self, obs: Tensor, state: State, starts: Tensor, *, stage: Tensor | None = None
     ) -> tuple[Tensor, Tensor, State]: ...
 
     def install(self, snapshot: Snapshot) -> None: ...

@@ -83,10 +83,6 @@ class Learner:
         """The weights after the last update; safe to call from any thread."""
         return self._snapshot
 
-    def observe_progress(self, progress: float) -> None:
-        """Tell the adaptive schedules the progress of an update: any number that is better when larger."""
-        self.adaptation.observe(progress)
-
     @property
     def learning_rate(self) -> float:
         """Of the next update."""

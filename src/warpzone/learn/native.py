@@ -91,12 +91,7 @@ class NativePolicy(Policy):
         return [tensor[begin:end].view(shape) for begin, end, shape in ends]
 
     def act(
-        self,
-        obs: Tensor,
-        state: State = (),
-        starts: Tensor | None = None,
-        *,
-        stage: Tensor | None = None,
+        self, obs: Tensor, state: State = (), starts: Tensor | None = None, *, stage: Tensor | None = None
     ) -> tuple[Tensor, Tensor, State]:
         """As `Policy.act`; native where gradients are off."""
         if torch.is_grad_enabled():

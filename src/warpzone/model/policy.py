@@ -40,7 +40,10 @@ class ValueHead(nn.Module):
 
 
 class Policy(nn.Module):
-    """Maps observations to action logits and a value. `autocast_dtype` lowers the encoder's precision on CUDA."""
+    """Maps stacked frames of `observation_shape` (channels, height, width) to action logits and a value.
+
+    `autocast_dtype` lowers the encoder's precision on CUDA.
+    """
 
     def __init__(
         self,
@@ -70,12 +73,7 @@ class Policy(nn.Module):
         return self.memory.initial_state(n, torch.device(device))
 
     def act(
-        self,
-        obs: Tensor,
-        state: State = (),
-        starts: Tensor | None = None,
-        *,
-        stage: Tensor | None = None,
+        self, obs: Tensor, state: State = (), starts: Tensor | None = None, *, stage: Tensor | None = None
     ) -> tuple[Tensor, Tensor, State]:
         """One step: logits [N, A], value [N] and the memory after it; without `stage` values are head 0's."""
         features = self._features(obs)
@@ -86,12 +84,7 @@ class Policy(nn.Module):
         return self.logits(features), self.value(features, stage), state
 
     def unroll(
-        self,
-        obs: Tensor,
-        state: State,
-        starts: Tensor,
-        *,
-        stage: Tensor | None = None,
+        self, obs: Tensor, state: State, starts: Tensor, *, stage: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """T steps at once: logits [T, N, A] and values [T, N], the same numbers as T calls of `act`."""
         features = self._features(obs.flatten(0, 1)).view(*starts.shape, -1)
@@ -107,13 +100,3 @@ class Policy(nn.Module):
         with torch.autocast(obs.device.type, self.autocast_dtype, enabled=self.autocast_dtype is not None):
             features: Tensor = self.encoder(obs)
         return features.float()
-
-
-def build_policy(
-    config: ModelConfig,
-    observation_shape: tuple[int, int, int],
-    num_actions: int,
-    num_value_heads: int = 1,
-) -> Policy:
-    """A fresh policy on the CPU for stacked frames of `observation_shape`: channels, height, width."""
-    return Policy(config, observation_shape, num_actions, num_value_heads)

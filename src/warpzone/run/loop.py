@@ -123,7 +123,7 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
         run.write_settings_once()
         progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
         learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
-        learner.observe_progress(run.episodes.mean_return())
+        learner.adaptation.observe(run.episodes.mean_return())
         log.observe(collector.rollout_time, numbers["learn_time"])
         if run.profiler is not None:
             run.profiler.step()

@@ -6,74 +6,38 @@ from typing import Literal
 
 Kind = Literal["float", "int", "bool", "object"]
 
-# Group of fields (also the TensorBoard section) -> field -> kind of value.
-_GROUPS: dict[str, dict[str, Kind]] = {
-    "progress": {"timestamp": "float", "update": "int", "global_step": "int"},
-    "loss": {
-        "loss_total": "float",
-        "loss_policy": "float",
-        "loss_value": "float",
-        "loss_per": "float",
-        "entropy": "float",
-        "learning_rate": "float",
-        "grad_norm": "float",
-    },
-    "return": {
-        "avg_return": "float",
-        "recent_return_p50": "float",
-        "recent_return_p90": "float",
-        "recent_return_p99": "float",
-    },
-    "speed": {
-        "env_steps_per_sec": "float",
-        "updates_per_sec": "float",
-        "update_time": "float",
-        "rollout_time": "float",
-        "learn_time": "float",
-        "model_compiled": "bool",
-    },
-    "replay": {
-        "replay_size": "int",
-        "replay_capacity": "int",
-        "replay_fill_rate": "float",
-        "replay_last_unique_ratio": "float",
-        "replay_avg_unique_ratio": "float",
-        "replay_push_total": "int",
-        "replay_priority_mean": "float",
-        "replay_priority_p50": "float",
-        "replay_priority_p90": "float",
-        "replay_priority_p99": "float",
-        "replay_sample_time_ms": "float",
-    },
-    "gpu": {"gpu_util_last": "float", "gpu_util_mean_window": "float", "gpu_mem_used_mb": "float"},
-    "env": {
-        "env_mean_x_pos": "float",
-        "env_max_x_pos": "float",
-        "env_distance_delta_sum": "float",
-        "env_progress_dx": "float",
-        "env_positive_dx_ratio": "float",
-        "env_shaping_raw_sum": "float",
-        "env_shaping_scaled_sum": "float",
-        "env_shaping_last_dx": "float",
-        "env_shaping_last_raw": "float",
-        "env_shaping_last_scaled": "float",
-        "env_shaping_last_scale": "float",
-        "env_shaping_parse_fail": "int",
-        "stagnation_envs": "int",
-    },
-    "clear": {"clear_rate": "object", "clear_rate_mean": "float", "time_to_first_flag": "float"},
-    "learning": {
-        "policy_lag": "float",
-        "collect_share": "float",
-        "learn_share": "float",
-        "approx_kl": "float",
-        "clip_fraction": "float",
-        "explained_variance": "float",
-        "loss_teacher": "float",
-    },
-    "curriculum": {"stage_share": "object", "trail_share": "float", "trail_cleared": "object"},
+_GROUPS = {
+    "progress": "timestamp update global_step",
+    "loss": "loss_total loss_policy loss_value loss_per entropy learning_rate grad_norm",
+    "return": "avg_return recent_return_p50 recent_return_p90 recent_return_p99",
+    "speed": "env_steps_per_sec updates_per_sec update_time rollout_time learn_time model_compiled",
+    "replay": (
+        "replay_size replay_capacity replay_fill_rate replay_last_unique_ratio replay_avg_unique_ratio "
+        "replay_push_total replay_priority_mean replay_priority_p50 replay_priority_p90 replay_priority_p99 "
+        "replay_sample_time_ms"
+    ),
+    "gpu": "gpu_util_last gpu_util_mean_window gpu_mem_used_mb",
+    "env": (
+        "env_mean_x_pos env_max_x_pos env_distance_delta_sum env_progress_dx env_positive_dx_ratio "
+        "env_shaping_raw_sum env_shaping_scaled_sum env_shaping_last_dx env_shaping_last_raw "
+        "env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation_envs"
+    ),
+    "clear": "clear_rate clear_rate_mean time_to_first_flag",
+    "learning": (
+        "policy_lag collect_share learn_share approx_kl clip_fraction explained_variance loss_teacher"
+    ),
+    "curriculum": "stage_share trail_share trail_cleared",
+}
+"""Group (also the TensorBoard section) -> its fields, in the order of a record."""
+_NOT_FLOATS: dict[Kind, str] = {
+    "int": (
+        "update global_step replay_size replay_capacity replay_push_total env_shaping_parse_fail stagnation_envs"
+    ),
+    "bool": "model_compiled",
+    "object": "clear_rate stage_share trail_cleared",
 }
 
-KINDS: dict[str, Kind] = {name: kind for fields in _GROUPS.values() for name, kind in fields.items()}
-FIELDS: tuple[str, ...] = tuple(KINDS)
-GROUP_OF: dict[str, str] = {name: group for group, fields in _GROUPS.items() for name in fields}
+GROUP_OF: dict[str, str] = {name: group for group, names in _GROUPS.items() for name in names.split()}
+FIELDS: tuple[str, ...] = tuple(GROUP_OF)
+KINDS: dict[str, Kind] = dict.fromkeys(FIELDS, "float")
+KINDS |= {name: kind for kind, names in _NOT_FLOATS.items() for name in names.split()}
