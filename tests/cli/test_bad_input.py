@@ -31,8 +31,8 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "seven environments": (["--num-envs", "7"], "--num-envs 8 works"),
     "another name for a flag": (["--lr", "1e-3"], "did you mean --learning-rate?"),
     "a word for a number": (["--num-envs", "many"], "--num-envs takes a whole number, not 'many'"),
-    "a rate above one": (["--until-clear-rate", "95"], "a rate from 0 to 1"),
-    "a negative limit": (["--total-updates", "-1"], "can't be negative"),
+    "a rate above one": (["--until-clear-rate", "95"], "until_clear_rate must be from 0 to 1"),
+    "a negative limit": (["--total-updates", "-1"], "total_updates must be at least 0"),
     "no checkpoint to resume": (["--resume", "latest"], "has no sound checkpoint"),
     "a run to resume that is not there": (["--resume", "nowhere"], "looked for nowhere and runs/nowhere"),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine.assembler import SYNC as SYNC_VBLANK
 from tests.engine.assembler import delay, play
-from tests.engine.test_sound import SETUP, sync
+from tests.engine.sound_programs import SETUP, sync
 
 
 def irq_behind(landing: str, early: int, base: str = "landing") -> int:

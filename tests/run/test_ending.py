@@ -14,6 +14,9 @@ from warpzone.agents.evaluation import StageResult
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.learn.learner import Learner
 from warpzone.run import hooks
+from warpzone.run.config import TrainConfig
+from warpzone.run.folder import RunFolder
+from warpzone.run.stopping import StopFlag
 from warpzone.watch.episodes import EpisodeLog
 
 from .small_runs import small_run
@@ -179,3 +182,21 @@ def test_no_evaluation_is_made_while_training_episodes_fall_short(
     monkeypatch.setattr(EpisodeLog, "clear_rates", lambda self, min_episodes=1: {"1-1": 0.93})
     small_run(tmp_path, *TARGET, "--total-updates", "2")
     assert asked == []
+
+
+def test_a_file_that_cannot_be_closed_does_not_keep_the_others_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(TrainConfig(), tmp_path / "run", StopFlag())
+    closing = folder.resources.close
+
+    def close_badly() -> None:
+        closing()
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(folder.resources, "close", close_badly)
+    with pytest.raises(OSError, match="the disk is gone"):
+        folder.close()
+    with pytest.raises(ValueError, match="is closed"):
+        folder.metrics.write({})
+    RunFolder(TrainConfig(), tmp_path / "run", StopFlag()).close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +45,7 @@ def newest_agent(folder: Path, *, trust_code: bool = False) -> tuple[Agent, list
         )
     agent = load_agent(str(newest.path), folder.parent, torch.device("cpu"), trust_code=trust_code)
     assert agent.meta is not None
-    config = json.loads(json.dumps(agent.meta.config))
+    config = agent.meta.config
     stage = from_json(StageConfig, config.get("stage", {}))
     reward = from_json(RewardConfig, config.get("reward", {}))
     if reward.reward_function and trust_code:

@@ -219,7 +219,6 @@ SETTINGS = {"": BenchEnvConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse, measure and print; the exit code."""
     config = parse(BenchEnvConfig(), argv, "warpzone bench env")
     if config.dry_run:
         print(json.dumps(asdict(config), indent=2, default=str))

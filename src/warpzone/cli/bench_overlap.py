@@ -18,9 +18,8 @@ from rich.table import Table
 
 from warpzone.cli.bench_results import table
 from warpzone.cli.flags import parse
-from warpzone.cli.settings import DryRun
+from warpzone.cli.settings import DryRun, writing
 from warpzone.cli.train import settings
-from warpzone.cli.writing import writing
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
 from warpzone.run.log import Silent
@@ -103,10 +102,9 @@ def measure(config: TrainConfig, mode: Mode, warmup_frac: float) -> Row | None:
     """Train and read the metrics; None if the training was stopped."""
     began = time.perf_counter()
     outcome = train(config, Silent())
-    duration_s = time.perf_counter() - began
     if outcome.exit_code != EXIT_OK:
         return None
-    return row(config, mode, read_metrics(outcome.folder), warmup_frac, duration_s)
+    return row(config, mode, read_metrics(outcome.folder), warmup_frac, time.perf_counter() - began)
 
 
 def row(
@@ -131,7 +129,6 @@ SETTINGS = {"": BenchOverlapConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse, train the matrix and write the table; the exit code."""
     at = argv.index("--") if "--" in argv else len(argv)
     config = parse(BenchOverlapConfig(), argv[:at], "warpzone bench overlap")
     sizes = [

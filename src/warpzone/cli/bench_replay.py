@@ -84,15 +84,9 @@ def filled_replay(config: BenchReplayConfig, device: torch.device, *, on_device:
     return replay
 
 
-def draws(priorities: Priorities, count: int, generator: torch.Generator) -> int:
-    """Sample numbers of decisions only."""
-    priorities.draw(count, generator)
-    return count
-
-
-def samples(replay: PrioritisedReplay, count: int) -> int:
-    """Sample decisions with their frames, gathered and brought to the device."""
-    replay.sample()
+def counted(count: int, sample: Callable[[], object]) -> int:
+    """Sample, and return how many decisions that gave."""
+    sample()
     return count
 
 
@@ -100,7 +94,6 @@ SETTINGS = {"": BenchReplayConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse, check, measure and print; the exit code."""
     config = parse(BenchReplayConfig(), argv, "warpzone bench replay")
     found = samplers(config.capacity, config.seed)
     if config.dry_run:
@@ -116,8 +109,10 @@ def run(argv: list[str]) -> int:
         learner = devices()[-1] if name == "sum tree" else device
         replay = filled_replay(config, learner, on_device=name != "sum tree")
         count = config.batch_size
-        sides[name] = partial(rate, partial(draws, priorities, count, generator), config.seconds)
-        sides[f"{name}, frames"] = partial(rate, partial(samples, replay, count), config.seconds)
+        numbers = partial(counted, count, partial(priorities.draw, count, generator))
+        sides[name] = partial(rate, numbers, config.seconds)
+        # With their frames, gathered and brought to the device.
+        sides[f"{name}, frames"] = partial(rate, partial(counted, count, replay.sample), config.seconds)
     rates = in_turn(sides, config.rounds, console)
     results = [
         {

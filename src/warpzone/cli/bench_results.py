@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from warpzone.cli.info import made
-from warpzone.cli.writing import writing
+from warpzone.cli.settings import writing
 
 
 def rate(work: Callable[[], int], seconds: float) -> float:

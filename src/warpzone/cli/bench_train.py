@@ -130,7 +130,6 @@ SETTINGS = {"": BenchTrainConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse, check, measure and print; the exit code."""
     config = parse(BenchTrainConfig(), argv, "warpzone bench train")
     training = config.training()
     if config.dry_run:

@@ -82,7 +82,6 @@ SETTINGS = {"list": List, "inspect": Inspect, "backfill": Backfill, "prune": Pru
 
 
 def run(argv: list[str]) -> int:
-    """Parse and do; the exit code."""
     about = {
         word: str(kind.__doc__).partition(". ")[0].rstrip(".").lower() for word, kind in SETTINGS.items()
     }

@@ -30,6 +30,7 @@ COMMANDS = {
     "info": "print versions, ROM, processor and GPU, or the table of presets",
     "completion": "print a completion script for bash, zsh or fish",
 }
+"""Each is a module with `SETTINGS` and `run(argv)`, which parses, does it and returns the exit code."""
 BENCHMARKS = {
     "env": "the native engine against nes-py",
     "train": "training against Stable-Baselines3 PPO, same network and reuse",

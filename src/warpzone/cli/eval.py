@@ -21,8 +21,7 @@ from warpzone.agents.whole_game import GameResult, evaluate_game
 from warpzone.checkpoints.settings import from_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import made
-from warpzone.cli.settings import TrainedAgent
-from warpzone.cli.writing import writing
+from warpzone.cli.settings import TrainedAgent, writing
 from warpzone.envs.config import StageConfig, cores
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
@@ -97,7 +96,6 @@ Results = dict[str, list[StageResult]]
 
 
 def run(argv: list[str]) -> int:
-    """Parse, play and print; the exit code."""
     config = parse(EvalConfig(), argv, "warpzone eval")
     agent, stages = open_agent(config, "eval", config.device)
     if config.stages or config.lost_levels:
@@ -124,13 +122,8 @@ def run(argv: list[str]) -> int:
 def open_agent(chosen: TrainedAgent, command: str, device: str) -> tuple[Agent, list[str]]:
     """The agent and the stages it was trained on; says which one plays."""
     path = resolve_checkpoint(chosen.checkpoint, chosen.runs_dir)
-    agent = load_agent(
-        str(path),
-        chosen.runs_dir,
-        named_device(device),
-        chosen.threads or cores(),
-        trust_code=chosen.trust_code,
-    )
+    threads, on = chosen.threads or cores(), named_device(device)
+    agent = load_agent(str(path), chosen.runs_dir, on, threads, trust_code=chosen.trust_code)
     assert agent.meta is not None
     update, decisions = agent.meta.global_update, agent.meta.global_step
     # A dry run prints what would be done, and nothing else, to standard output.

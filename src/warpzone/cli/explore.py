@@ -15,7 +15,7 @@ from warpzone.envs.config import cores
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import StopFlag
-from warpzone.starts.exploration import Explored, find_trail
+from warpzone.starts.exploration import Explorer, find_trail
 from warpzone.starts.trails import Trail, load_trail, save_trail
 
 SAY_EVERY_S = 10.0
@@ -85,7 +85,7 @@ def _explore(config: ExploreConfig, stage: str, seed: int, digest: str, stop: St
     """One try, saying how far it is."""
     said = time.monotonic()
 
-    def progress(so_far: Explored) -> None:
+    def progress(so_far: Explorer) -> None:
         nonlocal said
         if time.monotonic() - said > SAY_EVERY_S:
             said = time.monotonic()

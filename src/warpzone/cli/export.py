@@ -14,8 +14,7 @@ from warpzone.agents.weights_file import SUFFIX, Bits, save_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
-from warpzone.cli.settings import DryRun, RunsFolder
-from warpzone.cli.writing import writing
+from warpzone.cli.settings import DryRun, RunsFolder, writing
 from warpzone.errors import ConfigError
 from warpzone.run.custom_parts import share_code
 from warpzone.run.stopping import EXIT_OK
@@ -45,11 +44,7 @@ SETTINGS = {"": Config}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and do; the exit code."""
-    return main(parse(blank(Config), argv, "warpzone export"))
-
-
-def main(args: Config) -> int:
+    args = parse(blank(Config), argv, "warpzone export")
     folder = run_folder(args.run, args.runs_dir)
     if args.format == "safetensors":
         return _export_agent(args, folder)

@@ -112,7 +112,6 @@ SETTINGS = {"": InfoConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and print; the exit code."""
     config = parse(InfoConfig(), argv, "warpzone info")
     if config.topic == "presets":
         print(preset_table())

@@ -119,7 +119,6 @@ SETTINGS = {
 
 
 def run(argv: list[str]) -> int:
-    """Parse and do; the exit code."""
     if not argv or argv[0] in ("-h", "--help"):
         about = {w: (k.__doc__ or "").partition(". ")[0].rstrip(".").lower() for w, k in SETTINGS.items()}
         print(usage("warpzone levels NAME", about))

@@ -26,7 +26,6 @@ SETTINGS = {"": MasterConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and work; the exit code."""
     config = parse(MasterConfig(), argv, "warpzone master")
     if not config.cluster or config.dry_run:
         return work_on(config, cores(), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import Page, Rom
-from warpzone.cli.watch import check_access, listen, page_address, serve_app
+from warpzone.cli.watch import check_access, open_page, serve_app
 from warpzone.engine.rom import identify, rom
 from warpzone.envs.replays import check_rom, load_replay
 from warpzone.envs.stages import parse_stage
@@ -51,7 +51,6 @@ SETTINGS = {"": PlayConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and serve until interrupted; the exit code."""
     config = parse(PlayConfig(), argv, "warpzone play")
     if config.level and config.start:
         raise ConfigError("Give --level or --start, not both.")
@@ -77,13 +76,8 @@ def serve(config: PlayConfig, level: LevelData | None) -> int:
     cabinet = Cabinet(image, config.stage, replay.region if replay else config.region, level)
     if replay is not None:
         cabinet.open(replay)
-    listening = listen(config.host, config.port)
-    address = page_address(listening, config.host, access, config.out, "")
-    print(f"[play] {address}\n[play] Ctrl+C ends the game; what you save is in {config.out}", flush=True)
-    if config.open:
-        import webbrowser
-
-        webbrowser.open(address)
+    hint = f"Ctrl+C ends the game; what you save is in {config.out}"
+    listening = open_page(config, "play", hint, config.out, "")
     try:
         serve_app(build_app(cabinet, config.out, access), listening)
     finally:

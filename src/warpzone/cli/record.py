@@ -13,8 +13,7 @@ from warpzone.agents.montage import record_montage
 from warpzone.agents.recording import Style, Video, record_best, record_episode, record_replay
 from warpzone.cli.eval import open_agent
 from warpzone.cli.flags import parse
-from warpzone.cli.settings import TrainedAgent
-from warpzone.cli.writing import writing
+from warpzone.cli.settings import TrainedAgent, writing
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.replays import load_replay
 from warpzone.envs.stages import parse_stages
@@ -66,7 +65,6 @@ SETTINGS = {"": RecordConfig}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and record; the exit code."""
     config = parse(RecordConfig(), argv, "warpzone record")
     if config.replay is not None:
         _record_replay(config, config.replay)

@@ -9,8 +9,7 @@ import tyro
 
 from warpzone.cli.export import run_folder
 from warpzone.cli.flags import parse
-from warpzone.cli.settings import DryRun, RunsFolder
-from warpzone.cli.writing import writing
+from warpzone.cli.settings import DryRun, RunsFolder, writing
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
 
@@ -31,11 +30,7 @@ SETTINGS = {"": Config}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and do; the exit code."""
-    return main(parse(Config(), argv, "warpzone report"))
-
-
-def main(args: Config) -> int:
+    args = parse(Config(), argv, "warpzone report")
     if not args.runs:
         raise ConfigError("name at least one run to report on")
     folders = [run_folder(one, args.runs_dir) for one in args.runs]

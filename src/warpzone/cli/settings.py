@@ -1,7 +1,10 @@
-"""Flags that several commands have in common. A command's settings inherit them; they come after its own."""
+"""What several commands have in common: flags, which their settings inherit and which come after their own, and files
+that they write where a flag says."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,3 +63,14 @@ class Page(DryRun):
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"--port is a number from 0 to 65535, not {self.port}.")
+
+
+@contextmanager
+def writing(path: Path, flag: str = "--out") -> Iterator[None]:
+    """Make the file's folder. What can't be written is refused in a sentence that names the flag."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{path} can't be written ({reason}): choose another {flag}.") from error

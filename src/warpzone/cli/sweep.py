@@ -60,7 +60,6 @@ SETTINGS = {"": Config}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and search; the exit code."""
     own, rest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
     config = parse(Config(), own, "warpzone sweep")
     names = parse_names(config.search)

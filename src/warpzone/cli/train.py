@@ -98,7 +98,6 @@ def changes(before: TrainConfig, now: TrainConfig) -> list[str]:
 
 
 def run(argv: list[str]) -> int:
-    """Parse and train; the exit code."""
     config = settings(argv)
     if config.run.dry_run:
         print(json.dumps(config.as_dict(), indent=2))

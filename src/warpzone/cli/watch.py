@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -43,7 +44,6 @@ SETTINGS = {"": Config}
 
 
 def run(argv: list[str]) -> int:
-    """Parse and serve until interrupted; the exit code."""
     config = parse(Config(), argv, "warpzone watch")
     access = config.token
     check_access(config.host, access)
@@ -58,15 +58,19 @@ def run(argv: list[str]) -> int:
     if config.dry_run:
         print(f"would show {runs_dir / name} at http://{config.host}:{config.port}/")
         return EXIT_OK
-    listening = listen(config.host, config.port)
-    address = page_address(listening, config.host, access, runs_dir, name)
-    print(f"[watch] {address}\n[watch] Ctrl+C ends the page, not the training", flush=True)
-    if config.open:
-        import webbrowser
-
-        webbrowser.open(address)
+    listening = open_page(config, "watch", "Ctrl+C ends the page, not the training", runs_dir, name)
     serve(build_app(runs_dir, name, access, trust_code=config.trust_code), listening)
     return EXIT_OK
+
+
+def open_page(config: Page, command: str, hint: str, runs_dir: Path, name: str) -> socket.socket:
+    """Listen, say where and, if asked to, show it in the browser."""
+    listening = listen(config.host, config.port)
+    address = page_address(listening, config.host, config.token, runs_dir, name)
+    print(f"[{command}] {address}\n[{command}] {hint}", flush=True)
+    if config.open:
+        webbrowser.open(address)
+    return listening
 
 
 def check_access(host: str, access_token: str) -> None:

@@ -56,27 +56,14 @@ class Collector:
         """Reset the environments. `listeners` are told what happens from then on."""
         for index, envs in enumerate(self.envs):
             first_column = sum(group.envs.num_envs for group in self.groups)
-            group = EnvGroup(
-                envs,
-                first_column,
-                self.actor,
-                self.stack,
-                self.steps,
-                self.device,
-                group_seed(self.seed, index),
-                listeners or Listeners(),
+            seed, told = group_seed(self.seed, index), listeners or Listeners()
+            self.groups.append(
+                EnvGroup(envs, first_column, self.actor, self.stack, self.steps, self.device, seed, told)
             )
-            self.groups.append(group)
         state0 = self.actor.initial_state(self.num_envs, self.device)
+        shape = self.groups[0].frame_shape
         self.buffers = [
-            allocate_rollout(
-                self.steps,
-                self.num_envs,
-                self.groups[0].frame_shape,
-                self.stack,
-                state0,
-                self.device,
-            )
+            allocate_rollout(self.steps, self.num_envs, shape, self.stack, state0, self.device)
             for _ in range(2)
         ]
 

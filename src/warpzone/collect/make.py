@@ -41,13 +41,6 @@ def make_collector(
         policy = copy.deepcopy(actor).to(device).requires_grad_(False)
         records = config.acting_graphs and torch.device(device).type == "cuda" and not policy.is_recurrent
         actor = GraphedActor(policy, {part.num_envs for part in envs}) if records else policy
-    collector = Collector(
-        envs,
-        actor,
-        snapshot,
-        steps=config.rollout_steps,
-        stack=stack,
-        device=device,
-        seed=seed,
-    )
+    steps = config.rollout_steps
+    collector = Collector(envs, actor, snapshot, steps=steps, stack=stack, device=device, seed=seed)
     return OverlappedCollector(collector) if config.overlap_collect else collector

@@ -52,11 +52,6 @@ def identify(image: bytes) -> Dump | None:
     return KNOWN_DUMPS.get(content_md5(image))
 
 
-def packaged_rom(lost_levels: bool = False) -> Path | None:
-    """The image inside the installed gym-super-mario-bros package (7.x or 9.x), found without importing it."""
-    return _find_packaged(_FILES[lost_levels])
-
-
 def packaged_file(name: str) -> Path:
     """A file of the installed gym-super-mario-bros package, such as the ROM of a variant."""
     found = _find_packaged(name)
@@ -68,6 +63,7 @@ def packaged_file(name: str) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
+    """A file inside the installed gym-super-mario-bros package (7.x or 9.x), found without importing it."""
     # Where another package has taken the name over (warpzone.compat does), the ROMs are with the next of that name.
     specs = [PathFinder.find_spec(PACKAGE, [entry]) for entry in sys.path]
     if PACKAGE not in sys.modules:
@@ -87,7 +83,7 @@ def rom_path(path: str | os.PathLike[str] | None = None, *, lost_levels: bool = 
         if not found.is_file():
             raise RomError(f"There is no ROM at {found}: give the path of an .nes file.")
         return found
-    packaged = packaged_rom(lost_levels)
+    packaged = _find_packaged(_FILES[lost_levels])
     if packaged is None:
         raise RomError(
             "No ROM was found: install gym-super-mario-bros, or give the path of an .nes file by WARPZONE_ROM or --rom."

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from warpzone.engine import FIELDS
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import MAX_ENVS, ViewConfig
-from warpzone.envs.rewards import TERMS, RewardArrays, RewardConfig, RewardShaper
+from warpzone.envs.rewards import RewardArrays, RewardConfig, RewardShaper
 from warpzone.envs.telemetry import named_info
 from warpzone.errors import ConfigError
 
@@ -22,14 +22,12 @@ Info = dict[str, Any]
 Result = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
 
 
-def default_metadata() -> dict[str, Any]:
-    return {"render_modes": ["rgb_array"], "render_fps": 60, "autoreset_mode": AutoresetMode.NEXT_STEP}
-
-
 class TelemetryVector(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64], NDArray[Any]]):
     """A vector of environments whose rewards and info come from the engine's telemetry."""
 
-    metadata: dict[str, Any] = default_metadata()
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["rgb_array"], "render_fps": 60, "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }  # fmt: skip
     view: ViewConfig
     rewards: RewardShaper
 
@@ -40,7 +38,7 @@ class TelemetryVector(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
             raise ConfigError(f"num_envs must be a whole number from 1 to {MAX_ENVS}, not {num_envs!r}.")
         self.num_envs, self.view = num_envs, view
         self.autoreset_mode = mode
-        self.metadata = {**default_metadata(), "autoreset_mode": mode}
+        self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.action_meanings = action_names(view.action_type)
         self.single_observation_space = gym.spaces.Box(0, 255, view.shape, np.uint8)
         self.single_action_space = gym.spaces.Discrete(view.num_actions)
@@ -70,16 +68,8 @@ class TelemetryVector(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
         return spread_seeds(seed, self.num_envs)
 
 
-def reset_info(fields: Mapping[str, NDArray[np.int32]], num_envs: int) -> Info:
-    """The info of a reset: nothing was earned yet."""
-    info = named_info(fields)
-    info["reward_terms"] = dict.fromkeys(TERMS, np.zeros(num_envs, np.float32))
-    info["dx"] = np.zeros(num_envs, np.int32)
-    return info
-
-
 def step_info(fields: Mapping[str, NDArray[np.int32]], rewards: RewardArrays) -> Info:
-    """The info of a step."""
+    """The info of a step; that of a reset with new `RewardArrays`, as nothing was earned yet."""
     info = named_info(fields)
     info["reward_terms"] = dict(rewards.terms)
     info["dx"] = rewards.dx

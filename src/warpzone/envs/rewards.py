@@ -74,12 +74,12 @@ of theirs, but for the decision that dies: -15, without what the frames before t
 
 
 class RewardArrays:
-    """Memory for the rewards of one step."""
+    """Memory for the rewards of one step; at first nothing is earned."""
 
     def __init__(self, num_envs: int) -> None:
         self.rows = np.zeros((len(TERMS), num_envs), np.float32)
         self.total = np.empty(num_envs, np.float32)
-        self.dx = np.empty(num_envs, np.int32)
+        self.dx = np.zeros(num_envs, np.int32)
         self.terms: dict[str, Floats] = dict(zip(TERMS, self.rows, strict=True))
 
 

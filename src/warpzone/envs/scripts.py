@@ -67,12 +67,6 @@ def play_script(envs: MarioVectorEnv, actions: Sequence[int]) -> dict[str, float
     return {"shaping_raw_sum": raw, "shaping_scaled_sum": scaled, "distance_delta_sum": distance}
 
 
-def forward_action(action_type: str) -> int:
-    """The action that should move forward fastest: right with run, without jumping."""
-    names = action_names(action_type)
-    return names.index("RIGHT+B")
-
-
 def probe_forward_actions(envs: MarioVectorEnv, decisions: int = 30) -> tuple[int, list[float]]:
     """Try every action for a while from the same start; the one that got furthest, and how far each did."""
     gains: list[float] = []

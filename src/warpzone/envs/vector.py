@@ -18,10 +18,10 @@ from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import ViewConfig, as_size, thread_count
 from warpzone.envs.custom_levels import LevelStages
-from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, reset_info, step_info
+from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, step_info
 from warpzone.envs.pool_envs import Empty, PoolEnvs, StepMemory
 from warpzone.envs.replays import as_snapshot
-from warpzone.envs.rewards import RewardConfig
+from warpzone.envs.rewards import RewardArrays, RewardConfig
 from warpzone.envs.stages import parse_stage, parse_stages
 from warpzone.errors import ConfigError, Error
 from warpzone.levels.format import LevelData
@@ -158,7 +158,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         self._turn_to(memory)
         # Those whose episode is over and that were left out still begin anew with the next step.
         self._fresh = np.zeros(self.num_envs, np.bool_) if mask is None else self._fresh & ~mask
-        return memory.observations, reset_info(memory.fields, self.num_envs)
+        return memory.observations, step_info(memory.fields, RewardArrays(self.num_envs))
 
     def step(self, actions: NDArray[np.int64]) -> Result:
         """One decision in every environment."""

@@ -269,12 +269,9 @@ class Learner:
         if not config.per:
             return {}
         if self.replay is None:
+            recurrent = self.policy.is_recurrent
             self.replay = PrioritisedReplay(
-                config,
-                samples.rollout,
-                recurrent=self.policy.is_recurrent,
-                device=self.device,
-                seed=self.seed,
+                config, samples.rollout, recurrent=recurrent, device=self.device, seed=self.seed
             )
             if self._saved_replay is not None:
                 self.replay.load_state_dict(self._saved_replay)

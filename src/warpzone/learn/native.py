@@ -97,7 +97,7 @@ class NativePolicy(Policy):
         if torch.is_grad_enabled():
             return super().act(obs, state, starts, stage=stage)
         logits, values = self.evaluate(obs)
-        return logits, self.in_returns(values, stage), state
+        return logits, self.value.in_returns(values, stage), state
 
     def evaluate(self, frames: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logits [B, A] and all value heads [B, V], these in the units of the linear layer.
@@ -110,13 +110,6 @@ class NativePolicy(Policy):
         self.sync()
         self.net.forward(frames.contiguous().numpy(), logits.numpy(), values.numpy(), rows)
         return logits, values
-
-    def in_returns(self, values: Tensor, stage: Tensor | None) -> Tensor:
-        """Values [N] in units of return out of all heads' [N, V]; without `stage` those of head 0."""
-        values = values * self.value.std + self.value.mean
-        if stage is None or self.num_value_heads == 1:
-            return values[:, 0]
-        return values.gather(1, stage.reshape(-1, 1)).squeeze(1)
 
     def sync(self) -> None:
         """Tell the net if parameters were written since it last looked."""
@@ -192,7 +185,7 @@ class NativeLearner(Learner):
         steps = torch.arange(rollout.steps + 1).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs).repeat(rollout.steps + 1)
         logits, heads = self.policy.evaluate(rollout.frames, rollout.frame_index(steps, envs))
-        values = self.policy.in_returns(heads, rollout.stage_ahead.flatten()).view(-1, rollout.num_envs)
+        values = self.policy.value.in_returns(heads, rollout.stage_ahead.flatten()).view(-1, rollout.num_envs)
         logp, _ = action_logp(logits[: rollout.num_decisions], rollout.actions.flatten())
         return logp.view_as(rollout.actions), values[:-1], values[-1]
 

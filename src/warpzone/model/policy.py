@@ -29,7 +29,11 @@ class ValueHead(nn.Module):
         self.register_buffer("std", torch.ones(num_heads))
 
     def forward(self, features: Tensor, stage: Tensor | None) -> Tensor:
-        values: Tensor = self.linear(features) * self.std + self.mean
+        return self.in_returns(self.linear(features), stage)
+
+    def in_returns(self, normalised: Tensor, stage: Tensor | None) -> Tensor:
+        """The linear layer's values of all heads [..., V] in units of return [...]; without `stage` those of head 0."""
+        values = normalised * self.std + self.mean
         if stage is None or values.shape[-1] == 1:
             return values[..., 0]
         return values.gather(-1, stage.unsqueeze(-1)).squeeze(-1)

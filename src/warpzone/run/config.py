@@ -15,7 +15,7 @@ from warpzone.envs.level_pool import parse_count
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.scripts import MAX_FRAMES, parse_sequence
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.schedules import AdaptiveConfig
 from warpzone.model.config import ModelConfig
@@ -84,17 +84,11 @@ class RunConfig:
     """Print the resolved configuration and exit."""
 
     def __post_init__(self) -> None:
-        for name in ("total_updates", "total_steps", "time_limit", "torch_threads", "video_interval"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
-        for name in ("log_interval", "eval_episodes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"--{name.replace('_', '-')} must be at least 1.")
-        for name in ("until_clear_rate", "teacher_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(
-                    f"--{name.replace('_', '-')} is a rate from 0 to 1, not {getattr(self, name)}."
-                )
+        require(
+            self, "total_updates", "total_steps", "time_limit", "torch_threads", "video_interval", at_least=0
+        )
+        require(self, "log_interval", "eval_episodes", at_least=1)
+        require(self, "until_clear_rate", "teacher_rate", at_least=0, at_most=1)
         if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):
             raise ConfigError(f"{self.run_name!r} is no name for a run: use a plain folder name.")
 
@@ -149,12 +143,8 @@ class WatchConfig:
     """Print lines instead of the live display."""
 
     def __post_init__(self) -> None:
-        for name in ("heartbeat_timeout", "slow_step_trace_threshold"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"--{name.replace('_', '-')} can't be negative.")
-        for name in ("slow_step_trace_window", "monitor_interval"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"--{name.replace('_', '-')} must be more than 0 seconds.")
+        require(self, "heartbeat_timeout", "slow_step_trace_threshold", at_least=0)
+        require(self, "slow_step_trace_window", "monitor_interval", above=0)
 
 
 @dataclass(frozen=True)
@@ -250,7 +240,9 @@ class TrainConfig:
 
     def resolved(self) -> TrainConfig:
         """The same settings with the environments of all hosts counted, and the annealing in decisions."""
-        config = self._with_hosts()._in_decisions()
+        config = self._with_hosts()
+        learn = config.learn.in_decisions(config.decisions_per_update)
+        config = dataclasses.replace(config, learn=learn)
         if config.scale.gpus > 1 and config.trail.trails == AUTO:
             # Where episodes start is decided by one learner's own play.
             return config.changed("trail", trails="")
@@ -307,10 +299,6 @@ class TrainConfig:
             reward=dataclasses.replace(self.reward, reward_scale_anneal_steps=anneal_steps),
             scale=dataclasses.replace(self.scale, env_hosts=max(1, self.scale.env_hosts // size), gpus=size),
         )
-
-    def _in_decisions(self) -> TrainConfig:
-        per_update = self.decisions_per_update
-        return dataclasses.replace(self, learn=self.learn.in_decisions(per_update))
 
     def value_heads(self) -> int:
         return len(self.stage.names()) if self.learn.normalise_values else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,10 @@ class RunFolder:
         say: Callable[[str], None] = print,
     ) -> None:
         self.path = path
+        self._open = ExitStack()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = RunLock(self.path)
+            self._open.enter_context(closing(RunLock(self.path)))
         except OSError as error:
             raise self._unwritable(error) from error
         self._settings: TrainConfig | None = config
@@ -65,15 +67,8 @@ class RunFolder:
             if board is not None:
                 sinks.append(board)
         if watch.wandb_project:
-            sinks.append(
-                open_wandb(
-                    watch.wandb_project,
-                    run_name=self.path.name,
-                    folder=self.path / "wandb",
-                    config=config.as_dict(),
-                )
-            )
-        self._sinks = sinks
+            name, folder = self.path.name, self.path / "wandb"
+            sinks.append(open_wandb(watch.wandb_project, name, folder, config.as_dict()))
         self.metrics = MetricsWriter(self.path, sinks=sinks)
         self.episodes = EpisodeLog(self.path / "episodes.jsonl")
         self.heartbeat = Heartbeat(
@@ -90,6 +85,10 @@ class RunFolder:
         self.resources = ResourceMonitor(watch.monitor_interval)
         self.checkpoints = CheckpointKeeper(self.path / "checkpoints", config.checkpoint)
         self.profiler = UpdateProfiler(self.path / "profile") if watch.profile else None
+        writers = [*sinks, self.metrics, self.episodes, self.profiler]
+        for one in (*writers, self.resources, self.slow_steps, self.heartbeat):
+            if one is not None:
+                self._open.enter_context(closing(one))
 
     def write_settings_once(self) -> None:
         """Write config.json and the run's own code, once. A resumed run keeps what it has until it has learned with the
@@ -110,17 +109,5 @@ class RunFolder:
         )
 
     def close(self) -> None:
-        """Close everything; a failure in one does not keep the others open."""
-        steps: list[Callable[[], None]] = [self.heartbeat.close, self.slow_steps.close, self.resources.close]
-        if self.profiler is not None:
-            steps.append(self.profiler.close)
-        steps += [self.metrics.close, self.episodes.close, *(sink.close for sink in self._sinks)]
-        steps.append(self._lock.close)
-        failures: list[Exception] = []
-        for step in steps:
-            try:
-                step()
-            except Exception as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        """Close everything, what was opened last first; a failure in one does not keep the others open."""
+        self._open.close()

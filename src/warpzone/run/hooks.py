@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Protocol
 
 from warpzone.agents.evaluation import StageResult, Trial, evaluate_stage
 from warpzone.agents.intervals import clears_needed
 from warpzone.agents.recording import RecordingStopped, Style, record_episode
 from warpzone.errors import ConfigError
-from warpzone.run.progress import Progress
 from warpzone.run.session import Session
 from warpzone.watch.episodes import WINDOW_EPISODES
 
@@ -38,11 +38,12 @@ class LogMetrics:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._clock = _Clock(session.progress)
+        self._begin_interval()
 
     def observe(self, collecting_s: float, learning_s: float) -> None:
         """Take in the times of one update; the learner keeps its own numbers."""
-        self._clock.lap(collecting_s, learning_s)
+        self._collecting_s += collecting_s
+        self._learning_s += learning_s
 
     def due(self) -> bool:
         return self._session.progress.update % self._session.config.run.log_interval == 0
@@ -54,43 +55,62 @@ class LogMetrics:
             **session.components.learner.interval.read(),
             **{name: value for envs in session.components.envs for name, value in envs.metrics().items()},
             **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
-            **self._clock.read(), "update": progress.update, "global_step": progress.global_step,
+            **self._speeds(), "update": progress.update, "global_step": progress.global_step,
             "stage_share": session.curriculum.shares(), **session.reverse.metrics(),
             "model_compiled": config.learn.compile and session.plan.device.type == "cuda",
             "elapsed_s": progress.elapsed_s,
         }  # fmt: skip
+        self._begin_interval()
         session.plan.display.update(run.metrics.write(record))
 
+    def _begin_interval(self) -> None:
+        progress = self._session.progress
+        self._began = time.perf_counter()
+        self._from_update, self._from_step = progress.update, progress.global_step
+        self._collecting_s = self._learning_s = 0.0
 
+    def _speeds(self) -> dict[str, float]:
+        """Rates and shares of the wall time since the last record."""
+        progress, took_s = self._session.progress, max(1e-9, time.perf_counter() - self._began)
+        updates = max(1, progress.update - self._from_update)
+        return {
+            "env_steps_per_sec": (progress.global_step - self._from_step) / took_s,
+            "updates_per_sec": updates / took_s,
+            "update_time": took_s / updates,
+            "rollout_time": self._collecting_s / updates,
+            "learn_time": self._learning_s / updates,
+            "collect_share": self._collecting_s / took_s,
+            "learn_share": self._learning_s / took_s,
+        }
+
+
+@dataclass
 class SaveCheckpoints:
     """Saves `latest`, `best` and numbered checkpoints when their intervals are over."""
 
+    session: Session
     phase = "checkpoint"
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
     def due(self) -> bool:
-        return self._session.run.checkpoints.due(self._session.progress.update)
+        return self.session.run.checkpoints.due(self.session.progress.update)
 
     def run(self) -> None:
-        self._session.save_due()
+        self.session.save_due()
 
 
+@dataclass
 class RecordVideos:
     """Records an episode of the first stage every `video_interval` updates."""
 
+    session: Session
     phase = "video"
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
     def due(self) -> bool:
-        every = self._session.config.run.video_interval
-        return bool(every) and self._session.progress.update % every == 0
+        every = self.session.config.run.video_interval
+        return bool(every) and self.session.progress.update % every == 0
 
     def run(self) -> None:
-        session, config, update = self._session, self._session.config, self._session.progress.update
+        session, config, update = self.session, self.session.config, self.session.progress.update
         stage = session.stages[0]
         path = session.run.path / "videos" / f"update_{update:06d}_{stage}.mp4"
         try:
@@ -146,12 +166,8 @@ class ConfirmTarget:
         """Fresh episodes of every stage, up to the first that falls short; none if a stop is asked for."""
         session, config = self._session, self._session.config
         seed = config.run.seed + 1_000_003 + session.progress.update
-        trial = Trial(
-            config.run.eval_episodes,
-            noop_max=config.view.noop_max,
-            seed=seed,
-            threads=config.stage.env_threads,
-        )
+        threads, noop_max = config.stage.env_threads, config.view.noop_max
+        trial = Trial(config.run.eval_episodes, noop_max=noop_max, seed=seed, threads=threads)
         results: dict[str, StageResult] = {}
         for stage in session.stages:
             session.say(f"[train] evaluating {stage} on {config.run.eval_episodes} fresh episodes")
@@ -169,35 +185,3 @@ class ConfirmTarget:
 
     def _reached(self, result: StageResult) -> bool:
         return result.interval[0] >= self._session.config.run.until_clear_rate
-
-
-class _Clock:
-    """Rates and shares of the wall time since the last record."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._restart()
-
-    def _restart(self) -> None:
-        self._began = time.perf_counter()
-        self._from_update, self._from_step = self._progress.update, self._progress.global_step
-        self._collecting = self._learning = 0.0
-
-    def lap(self, collecting_s: float, learning_s: float) -> None:
-        self._collecting += collecting_s
-        self._learning += learning_s
-
-    def read(self) -> dict[str, float]:
-        took = max(1e-9, time.perf_counter() - self._began)
-        updates = max(1, self._progress.update - self._from_update)
-        values = {
-            "env_steps_per_sec": (self._progress.global_step - self._from_step) / took,
-            "updates_per_sec": updates / took,
-            "update_time": took / updates,
-            "rollout_time": self._collecting / updates,
-            "learn_time": self._learning / updates,
-            "collect_share": self._collecting / took,
-            "learn_share": self._learning / took,
-        }
-        self._restart()
-        return values

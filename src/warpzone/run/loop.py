@@ -61,7 +61,10 @@ class Outcome:
 
 
 def train(config: TrainConfig, display: Display, placement: Placement | None = None) -> Outcome:
-    """Train until a limit, the target or a signal; leave the run so that it can be resumed."""
+    """Train until a limit, the target or a signal; leave the run so that it can be resumed.
+
+    `placement` puts the environments on other machines, or other learners beside this one; by default all is here.
+    """
     plan = make_plan(config, display)
     with StopFlag(plan.display.say) as stop, open_session(plan, stop, placement) as (session, control):
         log = LogMetrics(session)
@@ -73,6 +76,7 @@ def train(config: TrainConfig, display: Display, placement: Placement | None = N
         outcome = Outcome(
             folder=session.run.path,
             progress=session.progress,
+            # The last save may have found weights that are not finite: then that is the reason.
             reason=session.ended or reason,
             exit_code=EXIT_FAILED if session.has_diverged else stop.exit_code,
             confirmed=session.confirmed,
@@ -95,13 +99,18 @@ def _write_outcome(outcome: Outcome, display: Display) -> None:
 
 def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequence[Hook]) -> str:
     """Repeat until the session is over: collect a rollout, learn from it, run the hooks that are due. Returns why it
-    ended."""
+    ended.
+
+    `log` is one of the hooks, which is also told the times of every update. Where several learners share the work, this
+    is the first: `lead`, `ranks.collect` and `dismiss` speak to the others, and do nothing where there are none.
+    """
     run, progress = session.run, session.progress
     collector, learner = session.components.collector, session.components.learner
     while not (reason := session.finished()):
         # Requests from outside are obeyed between updates only. Time spent paused is not training time.
         progress.exclude(control.obey(progress.update))
         if session.stop:
+            # Asked for just now, perhaps during a pause: `finished` gives the reason.
             continue
 
         lead(learner, session.components.envs, session.curriculum.weights())
@@ -111,17 +120,19 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
         run.heartbeat.beat("learn")
         numbers = learner.update(rollout)
 
+        # Episodes of this learner were counted while they were collected.
         for record in learner.ranks.collect([]):
             session.count_episode(record)
-
         progress.update += 1
         progress.global_step += rollout.num_decisions * learner.ranks.size
         session.learned_updates += 1
         if not math.isfinite(numbers["loss_total"]):
             session.diverge("loss")
             continue
+        # Now the run has learned with these settings: they replace those that it was resumed from.
         run.write_settings_once()
         progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
+        # What the schedules go by that follow success, and those that follow progress.
         learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
         learner.adaptation.observe(run.episodes.mean_return())
         log.observe(collector.rollout_time, numbers["learn_time"])
@@ -131,5 +142,6 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
             if not session.ended and hook.due():
                 run.heartbeat.beat(hook.phase)
                 hook.run()
+    # After an error nobody dismisses the other learners: they end when they miss this process.
     dismiss(learner)
     return reason

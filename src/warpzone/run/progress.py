@@ -41,13 +41,8 @@ class Progress:
         self.stopped_s, self.started = self.elapsed_s, None
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "update": self.update,
-            "global_step": self.global_step,
-            "elapsed_s": self.elapsed_s,
-            "evaluated_at": self.evaluated_at,
-            "failed_evaluations": self.failed_evaluations,
-        }
+        counts = ("update", "global_step", "elapsed_s", "evaluated_at", "failed_evaluations")
+        return {name: getattr(self, name) for name in counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.update, self.global_step = state["update"], state["global_step"]

@@ -7,13 +7,7 @@ from dataclasses import replace
 
 from warpzone.envs.actions import action_names
 from warpzone.envs.make import make_envs
-from warpzone.envs.scripts import (
-    forward_action,
-    parse_sequence,
-    play_script,
-    probe_forward_actions,
-    scripted_actions,
-)
+from warpzone.envs.scripts import parse_sequence, play_script, probe_forward_actions, scripted_actions
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.run.config import ScriptConfig, TrainConfig
 
@@ -52,7 +46,7 @@ def _forward(script: ScriptConfig, envs: MarioVectorEnv, say: Callable[[str], No
     names = action_names(envs.view.action_type)
     if not script.probe_forward_actions:
         given = script.forward_action_id
-        return forward_action(envs.view.action_type) if given is None else given
+        return names.index("RIGHT+B") if given is None else given
     found, gains = probe_forward_actions(envs)
     tried = " ".join(f"{name}={gain:.0f}" for name, gain in zip(names, gains, strict=True))
     say(f"[reward] probe: action {found} ({names[found]}) goes furthest; pixels gained: {tried}")

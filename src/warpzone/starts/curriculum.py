@@ -16,6 +16,7 @@ FLOOR = 0.25
 """Share of decisions spread evenly, so that mastered and hopeless stages are revisited."""
 MOVEMENT_WEIGHT = 2.0
 """Weight of a change in a stage's success beside its distance from solved; chance alone changes it by 0.1."""
+_OF_STAGES = ("fast", "slow", "furthest", "length", "played", "last_played")
 
 
 class Curriculum:
@@ -84,23 +85,15 @@ class Curriculum:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "stages": list(self.stages),
-            "fast": self.fast.tolist(),
-            "slow": self.slow.tolist(),
-            "furthest": self.furthest.tolist(),
-            "length": self.length.tolist(),
-            "played": self.played.tolist(),
-            "last_played": self.last_played.tolist(),
-            "episodes": self.episodes,
-        }
+        of_stages = {name: getattr(self, name).tolist() for name in _OF_STAGES}
+        return {"stages": list(self.stages), **of_stages, "episodes": self.episodes}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load what is known of the stages that both have."""
         for old, name in enumerate(state["stages"]):
             if name in self.stages:
                 new = self.stages.index(name)
-                for key in ("fast", "slow", "furthest", "length", "played", "last_played"):
+                for key in _OF_STAGES:
                     # Runs saved before shares were of decisions have no lengths.
                     if key in state:
                         getattr(self, key)[new] = state[key][old]

@@ -63,16 +63,6 @@ class _Cell:
     """Ground covered on the way there, in pixels."""
 
 
-@dataclass(frozen=True)
-class Explored:
-    """Progress of the search."""
-
-    tried: int
-    cells: int
-    furthest: int
-    seconds: float
-
-
 def cells_of(ram: NDArray[np.uint8]) -> Ints:
     """One number for the cell of each environment [N]."""
     r = ram.astype(np.int64)
@@ -141,8 +131,15 @@ class Explorer:
         self.furthest = max(self.furthest, int(info["x_pos"].max()))
         return None
 
-    def explored(self) -> Explored:
-        return Explored(self.tried, len(self._cells), self.furthest, time.monotonic() - self._began)
+    @property
+    def cells(self) -> int:
+        """How many were reached so far."""
+        return len(self._cells)
+
+    @property
+    def seconds(self) -> float:
+        """How long the search has taken so far."""
+        return time.monotonic() - self._began
 
     def close(self) -> None:
         self._envs.close()
@@ -216,7 +213,7 @@ def find_trail(
     seed: int = 0,
     rom: str | None = None,
     minutes: float = 5.0,
-    progress: Callable[[Explored], None] = lambda _: None,
+    progress: Callable[[Explorer], None] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Trail | None:
     """Random play until the stage is cleared once; None if the time is up or a stop was requested."""
@@ -224,15 +221,15 @@ def find_trail(
     try:
         while not should_stop():
             way = explorer.step()
-            so_far = explorer.explored()
+            seconds = explorer.seconds
             if way is not None:
                 return Trail(
-                    stage, rom_sha256, frame_skip, len(way), sequence_of(way, frame_skip), so_far.tried,
-                    round(so_far.seconds, 1),
+                    stage, rom_sha256, frame_skip, len(way), sequence_of(way, frame_skip), explorer.tried,
+                    round(seconds, 1),
                 )  # fmt: skip
-            if so_far.seconds > 60 * minutes:
+            if seconds > 60 * minutes:
                 return None
-            progress(so_far)
+            progress(explorer)
         return None
     finally:
         explorer.close()

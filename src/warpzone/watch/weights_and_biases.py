@@ -24,7 +24,7 @@ class WandbLog:
         self._run.finish()
 
 
-def open_wandb(project: str, *, run_name: str, folder: Path, config: Mapping[str, Any]) -> WandbLog:
+def open_wandb(project: str, run_name: str, folder: Path, config: Mapping[str, Any]) -> WandbLog:
     """Start a W&B run with its files below `folder`."""
     try:
         import wandb

@@ -14,8 +14,7 @@ from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
 from warpzone.envs.nes_py.emulators import GymnasiumEmulator
-from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings
-from warpzone.envs.nes_py.position import PositionReader
+from warpzone.envs.nes_py.episode import EpisodeEnv, EpisodeSettings, PositionReader
 
 X = FIELDS.index("x_pos")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
-from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, reset_info, step_info
+from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, step_info
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.nes_py.emulators import EmulatorFactory, NesPyFactory, plain_errors
 from warpzone.envs.nes_py.episode import EpisodeSettings
@@ -88,7 +88,8 @@ class BackendVectorEnv(TelemetryVector):
         self._refuse_if_busy()
         seeds = self._seeds(seed)
         self._begin({i: None if seeds is None else int(seeds[i]) for i in range(self.num_envs)})
-        return self._observations.copy(), reset_info(_fields(self._telemetry.copy()), self.num_envs)
+        info = step_info(_fields(self._telemetry.copy()), RewardArrays(self.num_envs))
+        return self._observations.copy(), info
 
     def step(self, actions: NDArray[np.int64]) -> Result:
         """One decision in every environment."""
