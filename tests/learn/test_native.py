@@ -20,7 +20,6 @@ from warpzone.learn.losses import action_logp, approximate_kl, clip_fraction, cl
 from warpzone.learn.rollout import Final, Rollout, allocate_rollout
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
-from warpzone.model.snapshot import install_snapshot
 
 try:
     native: Any = importlib.import_module("warpzone.engine._native")
@@ -315,7 +314,7 @@ def test_native_policy_notices_new_weights():
     obs = torch.randint(0, 256, (3, *SHAPE), dtype=torch.uint8)
     before = other.act(obs)[0]
     copied = copy.deepcopy(policy)
-    install_snapshot(other, NativeLearner(policy, LearnConfig()).policy_snapshot())
+    other.install(NativeLearner(policy, LearnConfig()).policy_snapshot())
     torch.testing.assert_close(other.act(obs)[0], policy.act(obs)[0], rtol=0, atol=0)
     torch.testing.assert_close(copied.act(obs)[0], policy.act(obs)[0], rtol=0, atol=0)
     assert not torch.allclose(before, other.act(obs)[0])

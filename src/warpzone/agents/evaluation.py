@@ -22,7 +22,7 @@ MOST_ENVIRONMENTS = 256
 Mode = Literal["sampled", "greedy", "sticky"]
 MODES: tuple[Mode, ...] = ("sampled", "greedy", "sticky")
 OnProgress = Callable[[int, int], None]
-"""Called with the episodes played and their total."""
+"""Called with the number done, such as episodes played, and the total."""
 
 
 @dataclass(frozen=True)

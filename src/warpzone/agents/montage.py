@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent
+from warpzone.agents.evaluation import OnProgress
 from warpzone.agents.play import Take, best_take
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import GAME, parse_stage
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.watch.overlay import draw_text
-from warpzone.watch.video import NES_FPS, write_video
-
-Frame = NDArray[np.uint8]
-OnProgress = Callable[[int, int], None]
-"""Called with the number done and the total."""
+from warpzone.watch.video import NES_FPS, Frame, write_video
 
 TILE_HEIGHT, TILE_WIDTH = 120, 128
 LABEL_HEIGHT = 14

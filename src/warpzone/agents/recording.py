@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from warpzone.agents.agent import Agent
 from warpzone.agents.play import Player, Replayed, Step, best_take, frame_by_frame, play
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.replays import Replay, playing
 from warpzone.watch.overlay import with_panel
-from warpzone.watch.video import NES_FPS, write_video
+from warpzone.watch.video import NES_FPS, Frame, write_video
 
-Frame = NDArray[np.uint8]
 MOST_FRAMES = 60 * 400
 """The game's clock ends every episode before this."""
 

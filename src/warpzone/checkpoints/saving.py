@@ -23,7 +23,6 @@ from warpzone.checkpoints.sidecar import (
     MAX_SIDECAR_BYTES,
     CheckpointMeta,
     Description,
-    FileDigest,
     parse_sidecar,
     sidecar_bytes,
 )
@@ -70,7 +69,7 @@ def save_checkpoint(
         with pending_file(path, files) as pending:
             write_tree(state, pending)
             pending.finish()
-            new = Description(meta, FileDigest(pending.size, pending.sha256))
+            new = Description(meta, pending.size, pending.sha256)
             replaced = _described_file(path)
             with uninterrupted():
                 write_durably(sidecar, sidecar_bytes(new, replaced), files)
@@ -98,7 +97,7 @@ def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
     path = checkpoint_path(path)
     if verify:
         with _verified(path) as (file, described):
-            if described.digest is None:
+            if described.sha256 is None:
                 # Layouts without a digest: only reading the file shows that it is complete.
                 read_tree(file, str(path))
             return described.meta
@@ -191,11 +190,11 @@ def _verified(path: Path) -> Iterator[tuple[IO[bytes], Description]]:
 
 def _match(file: IO[bytes], descriptions: tuple[Description, ...]) -> Description | None:
     size = os.fstat(file.fileno()).st_size
-    possible = [d for d in descriptions if d.digest is None or d.digest.size == size]
+    possible = [d for d in descriptions if d.size in (None, size)]
     if not possible:
         return None
-    digest = _sha256(file) if any(d.digest for d in possible) else None
-    return next((d for d in possible if d.digest is None or d.digest.sha256 == digest), None)
+    digest = _sha256(file) if any(d.sha256 for d in possible) else None
+    return next((d for d in possible if d.sha256 in (None, digest)), None)
 
 
 def _sha256(file: IO[bytes]) -> str:

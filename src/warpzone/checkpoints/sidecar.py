@@ -12,9 +12,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from importlib import metadata
 from typing import Any
 
+from warpzone.envs.nes_py.patches import installed
 from warpzone.errors import CheckpointError
 from warpzone.watch.jsonl import plain
 
@@ -56,19 +56,12 @@ class CheckpointMeta:
 
 
 @dataclass(frozen=True)
-class FileDigest:
-    """Size and sha256 of a checkpoint file."""
-
-    size: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Description:
-    """One file as its sidecar describes it; `digest` is None in layouts that recorded none."""
+    """One file as its sidecar describes it; size and digest are None in layouts that recorded none."""
 
     meta: CheckpointMeta
-    digest: FileDigest | None
+    size: int | None
+    sha256: str | None
 
 
 def sidecar_bytes(new: Description, previous: tuple[Description, ...] = ()) -> bytes:
@@ -144,17 +137,13 @@ def _from_seed_layout(document: Json) -> Json:
 @lru_cache(maxsize=1)
 def software_versions() -> dict[str, str]:
     """Versions of the software a checkpoint may depend on; missing packages are left out."""
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in ("warpzone", "torch", "numpy", "gymnasium", "nes-py", "gym-super-mario-bros"):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    packages = ("warpzone", "torch", "numpy", "gymnasium", "nes-py", "gym-super-mario-bros")
+    versions = {package: version for package in packages if (version := installed(package))}
+    return {"python": platform.python_version(), "platform": platform.platform(), **versions}
 
 
 def _to_json(description: Description) -> Json:
-    meta, digest = description.meta, description.digest
+    meta, size, sha256 = description.meta, description.size, description.sha256
     return {
         "schema_version": SCHEMA_VERSION,
         **asdict(meta),
@@ -162,7 +151,7 @@ def _to_json(description: Description) -> Json:
         "clear_rate_mean": meta.clear_rate_mean,
         "created_unix_s": meta.created_unix_s or time.time(),
         "versions": meta.versions or software_versions(),
-        "file": digest and asdict(digest),
+        "file": None if size is None else {"size": size, "sha256": sha256},
     }
 
 
@@ -193,16 +182,13 @@ def described(document: Json, name: str) -> Description:
         versions=_mapping(get("versions", dict, {}), (str,), f"{name}: versions"),
         extra={**{k: document[k] for k in (STEP_SOURCE,) if k in document}, **get("extra", dict, {})},
     )
-    return Description(meta, _digest(get("file", (dict, type(None)), None), name))
-
-
-def _digest(value: Json | None, name: str) -> FileDigest | None:
-    if value is None:
-        return None
-    size, sha256 = value.get("size"), value.get("sha256")
+    file = get("file", (dict, type(None)), None)
+    if file is None:
+        return Description(meta, None, None)
+    size, sha256 = file.get("size"), file.get("sha256")
     if not isinstance(size, int) or not isinstance(sha256, str):
-        raise _damaged(name, "file", value)
-    return FileDigest(size, sha256)
+        raise _damaged(name, "file", file)
+    return Description(meta, size, sha256)
 
 
 def _mapping(value: Mapping[str, Any], kinds: tuple[type, ...], name: str) -> dict[str, Any]:

@@ -102,9 +102,10 @@ def measure(config: TrainConfig, mode: Mode, warmup_frac: float) -> Row | None:
     """Train and read the metrics; None if the training was stopped."""
     began = time.perf_counter()
     outcome = train(config, Silent())
+    duration_s = time.perf_counter() - began
     if outcome.exit_code != EXIT_OK:
         return None
-    return row(config, mode, read_metrics(outcome.folder), warmup_frac, time.perf_counter() - began)
+    return row(config, mode, read_metrics(outcome.folder), warmup_frac, duration_s)
 
 
 def row(

@@ -9,7 +9,6 @@ import shlex
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ import tyro
 from warpzone import __version__
 from warpzone.cli.flags import as_text, flags_of, parse
 from warpzone.engine.rom import identify, rom, rom_path
+from warpzone.envs.nes_py.patches import installed
 from warpzone.errors import RomError
 from warpzone.run.config import TrainConfig
 from warpzone.run.presets import PRESETS
@@ -34,13 +34,6 @@ class InfoConfig:
     """What to print."""
     as_json: bool = False
     """Print JSON."""
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
 
 
 def processor() -> str:
@@ -85,7 +78,7 @@ def gather() -> dict[str, Any]:
         "cpu": processor(),
         "gpu": ", ".join(gpus) or "none",
         "rom": found,
-        **{name: _version(name) for name in PACKAGES},
+        **{name: installed(name) or "not installed" for name in PACKAGES},
     }
 
 

@@ -9,7 +9,7 @@ from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import build_encoder
 from warpzone.model.initialise import orthogonal
 from warpzone.model.memory import State, build_memory
-from warpzone.model.snapshot import Snapshot, install_snapshot
+from warpzone.model.snapshot import Snapshot, tensors_of
 
 
 class ValueHead(nn.Module):
@@ -95,9 +95,15 @@ class Policy(nn.Module):
         features, _ = self.memory(features, state, starts)
         return self.logits(features), self.value(features, stage)
 
+    @torch.no_grad()
     def install(self, snapshot: Snapshot) -> None:
-        """Take on the weights of a snapshot."""
-        install_snapshot(self, snapshot)
+        """Take on the weights of a snapshot of a policy of the same shape, on the current stream."""
+        if snapshot.ready is not None:
+            stream = torch.cuda.current_stream()
+            stream.wait_event(snapshot.ready)
+            for tensor in snapshot.weights:
+                tensor.record_stream(stream)
+        torch._foreach_copy_(tensors_of(self), list(snapshot.weights))
 
     def _features(self, obs: Tensor) -> Tensor:
         """Encoder in the lower precision if one is set; memory and heads always in float32."""

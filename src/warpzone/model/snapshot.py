@@ -16,13 +16,12 @@ class Snapshot:
     version: int
     """Updates these weights have seen."""
     weights: tuple[Tensor, ...]
-    """Parameters and buffers in the policy's own order."""
     ready: torch.cuda.Event | None = None
     """Passed on the device once the copies are complete."""
 
 
 def take_snapshot(policy: nn.Module, version: int) -> Snapshot:
-    weights = tuple(tensor.detach().clone() for tensor in _tensors(policy))
+    weights = tuple(tensor.detach().clone() for tensor in tensors_of(policy))
     if not weights[0].is_cuda:
         return Snapshot(version, weights)
     ready = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -30,16 +29,6 @@ def take_snapshot(policy: nn.Module, version: int) -> Snapshot:
     return Snapshot(version, weights, ready)
 
 
-@torch.no_grad()
-def install_snapshot(policy: nn.Module, snapshot: Snapshot) -> None:
-    """Copy a snapshot's weights into another policy of the same shape, on the current stream."""
-    if snapshot.ready is not None:
-        stream = torch.cuda.current_stream()
-        stream.wait_event(snapshot.ready)
-        for tensor in snapshot.weights:
-            tensor.record_stream(stream)
-    torch._foreach_copy_(_tensors(policy), list(snapshot.weights))
-
-
-def _tensors(policy: nn.Module) -> list[Tensor]:
+def tensors_of(policy: nn.Module) -> list[Tensor]:
+    """Parameters and buffers in the policy's own order."""
     return list(chain(policy.parameters(), policy.buffers()))

@@ -90,8 +90,9 @@ def _write_gif(frames: Iterator[Frame], path: Path, fps: int, scale: int) -> Non
 
     # GIF counts in hundredths of a second and players slow down below two of them.
     every = max(1, round(fps / _GIF_FPS))
-    shown = (_enlarged(frame, scale) for frame in itertools.islice(frames, 0, None, every))
-    images = (Image.fromarray(frame).quantize(64) for frame in shown)
+    shown = itertools.islice(frames, 0, None, every)
+    enlarged = (frame.repeat(scale, axis=0).repeat(scale, axis=1) for frame in shown)
+    images = (Image.fromarray(frame).quantize(64) for frame in enlarged)
     with _renamed_when_done(path) as temporary:
         next(images).save(
             temporary,
@@ -120,10 +121,6 @@ def _checked(frame: Frame, shape: tuple[int, ...]) -> Frame:
             f"video frames are uint8 [height, width, 3] and all of one shape, not {frame.dtype} {frame.shape}"
         )
     return frame
-
-
-def _enlarged(frame: Frame, scale: int) -> Frame:
-    return frame.repeat(scale, axis=0).repeat(scale, axis=1)
 
 
 def _even(pixels: Frame, scale: int) -> Frame:

@@ -68,17 +68,13 @@ def patch_nes_py() -> bool:
         from nes_py import _rom
     if getattr(_rom.ROM, "_warpzone_patched", False):
         return True
-    _widen_rom_sizes(_rom.ROM)
+    # 16 KB times a byte is no byte.
+    _rom.ROM.prg_rom_size = property(lambda self: 16 * int(self.header[4]))
+    _rom.ROM.chr_rom_size = property(lambda self: 8 * int(self.header[5]))
+    _rom.ROM.prg_ram_size = property(lambda self: 8 * (int(self.header[8]) or 1))
     _widen_positions(smb_env.SuperMarioBrosEnv)
     _rom.ROM._warpzone_patched = True
     return True
-
-
-def _widen_rom_sizes(rom: Any) -> None:
-    """16 KB times a byte is no byte."""
-    rom.prg_rom_size = property(lambda self: 16 * int(self.header[4]))
-    rom.chr_rom_size = property(lambda self: 8 * int(self.header[5]))
-    rom.prg_ram_size = property(lambda self: 8 * (int(self.header[8]) or 1))
 
 
 def _widen_positions(env: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException, Request, WebSocket
+from fastapi import FastAPI, HTTPException, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse
 
 from warpzone.errors import ConfigError
@@ -18,7 +19,6 @@ from warpzone.watch.panel.guard import Guard
 from warpzone.watch.panel.hub import Hub
 from warpzone.watch.panel.player import Exhibition, Player
 from warpzone.watch.panel.runs import MASTER_FILE, VIDEO_KINDS, RunReader, Runs
-from warpzone.watch.panel.sockets import serve_socket
 
 STATIC = Path(__file__).parent / "static"
 PAGE = {name: STATIC / name for name in ("panel.css", "panel.js", "master.js", "charts.js", "icon.svg")}
@@ -145,6 +145,38 @@ def add_page(app: FastAPI, files: Mapping[str, Path]) -> None:
         if name not in files:
             raise HTTPException(404, "There is no such page.")
         return FileResponse(files[name], headers={"cache-control": "no-cache"})
+
+
+async def serve_socket(socket: WebSocket, queue: asyncio.Queue[Any], on_text: Callable[[str], None]) -> None:
+    """Send the queue's messages until the viewer leaves."""
+    listening = asyncio.create_task(_listen(socket, on_text))
+    try:
+        while not listening.done():
+            getting = asyncio.create_task(queue.get())
+            await asyncio.wait({getting, listening}, return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done():
+                getting.cancel()
+                break
+            message = getting.result()
+            if isinstance(message, bytes):
+                await socket.send_bytes(message)
+            else:
+                await socket.send_text(message)
+    except (WebSocketDisconnect, RuntimeError, OSError):
+        # The viewer is gone, as at the end of most visits.
+        return
+    finally:
+        listening.cancel()
+
+
+async def _listen(socket: WebSocket, on_text: Callable[[str], None]) -> None:
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        text = message.get("text")
+        if text:
+            on_text(text)
 
 
 async def _json_body(request: Request) -> Mapping[str, Any]:

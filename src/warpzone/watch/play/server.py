@@ -14,8 +14,7 @@ from fastapi.responses import FileResponse
 from warpzone.errors import ConfigError, Error
 from warpzone.watch.panel.guard import Guard
 from warpzone.watch.panel.server import PAGE as PANEL_PAGE
-from warpzone.watch.panel.server import TOO_MANY, add_page
-from warpzone.watch.panel.sockets import serve_socket
+from warpzone.watch.panel.server import TOO_MANY, add_page, serve_socket
 from warpzone.watch.play.cabinet import Cabinet, Seat
 from warpzone.watch.play.saves import Saves
 
