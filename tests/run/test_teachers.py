@@ -190,6 +190,6 @@ def test_where_nobody_can_teach_the_run_is_refused_and_nothing_is_written(tmp_pa
         small_run(tmp_path, *here, "--teachers", str(tmp_path / "nowhere"))
     with pytest.raises(ConfigError, match="follows nobody"):
         small_run(tmp_path, *here, "--learner", "native")
-    with pytest.raises(ConfigError, match="rate from 0 to 1"):
+    with pytest.raises(ConfigError, match="teacher_rate must be from 0 to 1"):
         small_run(tmp_path, *here, "--teacher-rate", "2")
     assert not (tmp_path / "b").exists()
