@@ -88,7 +88,7 @@ class Undrawn {
 
   private:
     std::shared_ptr<const Cartridge> cart_;
-    std::unique_ptr<smb::Start> start_;
+    std::shared_ptr<const smb::Start> start_;
 };
 
 template <class Side>
