@@ -49,8 +49,9 @@ Resizer::Axis Resizer::axis(int in, int out) {
     return a;
 }
 
-Resizer::Resizer(int height, int width, int top, Palette palette)
-    : palette_(palette),
+Resizer::Resizer(int height, int width, int top, Palette palette, const simd::Kernels& kernels)
+    : does_(&kernels),
+      palette_(palette),
       height_(height),
       width_(width),
       top_(top),
@@ -58,11 +59,19 @@ Resizer::Resizer(int height, int width, int top, Palette palette)
       columns_(axis(Frame::kWidth, width)),
       divisor_(static_cast<u32>(rows_.total) * static_cast<u32>(columns_.total)),
       few_taps_(rows_.taps <= 4 && columns_.taps <= 4 && rows_.total <= 128 && divisor_ <= 4096) {
-    for (int j = 0; j < height_; ++j) {
-        const u16* weights = rows_.weights.data() + j * rows_.taps;
-        taps_.push_back(static_cast<int>(std::find(weights, weights + rows_.taps, 0) - weights));
-    }
+    plan_rows();
     if (few_taps_) plan_lanes();
+}
+
+void Resizer::plan_rows() {
+    for (std::size_t j = 0; j < static_cast<std::size_t>(height_); ++j) {
+        const auto taps = static_cast<std::size_t>(rows_.taps);
+        const u16 *weights = rows_.weights.data() + j * taps, *end = std::find(weights, weights + taps, 0);
+        Row row{top_ + rows_.first[j], 0, {}};
+        row.last = row.first + static_cast<int>(end - weights) - 1;
+        std::copy_n(weights, std::min<std::ptrdiff_t>(end - weights, 4), row.weights);
+        plan_.push_back(row);
+    }
 }
 
 void Resizer::plan_lanes() {
@@ -75,19 +84,17 @@ void Resizer::plan_lanes() {
     columns_.taps = 4;
     for (int from = 0; from < width_; from += 16) {
         simd::Columns::Lanes l{};
-        l.first = columns_.first[static_cast<std::size_t>(from)];
+        constexpr int kColumns = simd::Columns::Lanes::kColumns;
+        l.first = std::min<int>(columns_.first[static_cast<std::size_t>(from)], Frame::kWidth - kColumns);
         for (int i = 0; i < 16 && from + i < width_; ++i) {
             const auto column = static_cast<std::size_t>(from + i);
             for (int t = 0; t < columns_.taps; ++t) {
                 const int at = columns_.first[column] - l.first + t;
                 const u16 weight = columns_.weights[column * static_cast<std::size_t>(columns_.taps) +
                                                     static_cast<std::size_t>(t)];
-                if (at >= 64) {
-                    if (weight == 0) continue;
-                    lanes_.clear();
-                    return;
-                }
-                l.index[t / 2][2 * i + t % 2] = static_cast<u16>(at);
+                if (weight == 0) continue;
+                if (at >= kColumns) return lanes_.clear();
+                l.index[t / 2][2 * i + t % 2] = simd::Columns::Lanes::index_of(at);
                 l.weight[t / 2][2 * i + t % 2] = weight;
             }
         }
@@ -99,9 +106,10 @@ const u8* Resizer::encoding(Channel channel) const {
     return kTables.value[static_cast<int>(palette_)][static_cast<int>(channel)][0];
 }
 
-void Resizer::reduce_plainly(const u8* const* lines, const u16* weights, int count, u8* out) const {
+void Resizer::reduce_plainly(int j, const u8* const* lines, u8* out) const {
     u32 sums[Frame::kWidth + 256] = {};  // with room for taps of weight zero
-    for (int t = 0; t < count; ++t)
+    const u16* weights = rows_.weights.data() + j * rows_.taps;
+    for (int t = 0; t < rows_.taps && weights[t]; ++t)
         for (int x = 0; x < Frame::kWidth; ++x) sums[x] += static_cast<u32>(lines[t][x]) * weights[t];
     const u16* w = columns_.weights.data();
     for (int i = 0; i < width_; ++i, w += columns_.taps) {
@@ -112,37 +120,26 @@ void Resizer::reduce_plainly(const u8* const* lines, const u16* weights, int cou
     }
 }
 
-int Resizer::last_line(int j) const {
-    const auto at = static_cast<std::size_t>(j);
-    return top_ + rows_.first[at] + taps_[at] - 1;
-}
-
 void Resizer::reduce(int j, const u8* const* lines, u8* out) const {
-    const auto at = static_cast<std::size_t>(j);
-    const u16* weights = rows_.weights.data() + at * static_cast<std::size_t>(rows_.taps);
-    if (!few_taps_) return reduce_plainly(lines, weights, taps_[at], out);
-    // Room behind the last column for taps of weight zero and whole vectors.
-    alignas(64) u16 sums[Frame::kWidth + 64];
-    std::memset(sums + Frame::kWidth, 0, 64 * sizeof *sums);
-    const simd::Kernels& does = simd::kernels();
-    does.weigh_lines(lines, weights, taps_[at], sums);
-    does.weigh_columns({width_, static_cast<int>(divisor_), columns_.first.data(), columns_.weights.data(),
-                        lanes_.empty() ? nullptr : lanes_.data()},
-                       sums, out);
+    if (!few_taps_) return reduce_plainly(j, lines, out);
+    does_->shrink(lines, plan_[static_cast<std::size_t>(j)].weights,
+                  {width_, static_cast<int>(divisor_), columns_.first.data(), columns_.weights.data(),
+                   lanes_.empty() ? nullptr : lanes_.data()},
+                  out);
 }
 
 void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
     const Resizer& r = *resizer_;
-    for (; other_ && lines_ < lines; ++lines_) {
-        const u8 *a = frame.line(lines_), *b = other_->line(lines_);
-        u8* to = brighter_[lines_ % Frame::kNewest];
-        for (int x = 0; x < Frame::kWidth; ++x) to[x] = std::max(a[x], b[x]);
-    }
-    for (; row_ < r.height_ && r.last_line(row_) < lines; ++row_) {
-        const u8* from[Frame::kNewest];
-        const int taps = r.taps_[static_cast<std::size_t>(row_)], first = r.last_line(row_) - taps + 1;
-        for (int t = 0; t < taps; ++t)
-            from[t] = other_ ? brighter_[(first + t) % Frame::kNewest] : frame.line(first + t);
+    for (; other_ && lines_ < lines; ++lines_)
+        r.does_->brighter(frame.line(lines_), other_->line(lines_), brighter_[lines_ % Frame::kNewest]);
+    for (; row_ < r.height_; ++row_) {
+        const Row& row = r.plan_[static_cast<std::size_t>(row_)];
+        if (row.last >= lines) return;
+        const u8* from[std::max(Frame::kNewest, 4)];
+        for (int t = 0; t < 4 || row.first + t <= row.last; ++t) {
+            const int y = std::min(row.first + t, row.last);  // those behind it have weight zero
+            from[t] = other_ ? brighter_[y % Frame::kNewest] : frame.line(y);
+        }
         r.reduce(row_, from, out_ + row_ * r.width_);
     }
 }
@@ -150,10 +147,10 @@ void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
 void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel, u8* out) const {
     const u8* table = encoding(channel);
     alignas(64) u8 made[Frame::kHeight][Frame::kWidth];
-    const u8* lines[Frame::kHeight];
+    const u8* lines[Frame::kHeight + 3];
     auto values = [&](const Frame& f, int y, u8* to) -> const u8* {
         if (f.encoding == table) return f.line(y);
-        simd::kernels().map_bytes(f.line(y), to, Frame::kWidth, table + 64 * f.emphasis[y]);
+        does_->map_bytes(f.line(y), to, Frame::kWidth, table + 64 * f.emphasis[y]);
         return to;
     };
     for (int y = top_; y < Frame::kHeight; ++y) {
@@ -161,11 +158,12 @@ void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel
         if (!other) continue;
         alignas(64) u8 second[Frame::kWidth];
         const u8 *a = lines[y], *b = values(*other, y, second);
-        for (int x = 0; x < Frame::kWidth; ++x) made[y][x] = std::max(a[x], b[x]);
+        does_->brighter(a, b, made[y]);
         lines[y] = made[y];
     }
+    std::fill_n(lines + Frame::kHeight, 3, lines[top_]);  // of weight zero
     for (int j = 0; j < height_; ++j)
-        reduce(j, lines + last_line(j) + 1 - taps_[static_cast<std::size_t>(j)], out + j * width_);
+        reduce(j, lines + plan_[static_cast<std::size_t>(j)].first, out + j * width_);
 }
 
 }  // namespace wz

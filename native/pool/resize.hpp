@@ -15,7 +15,8 @@ enum class Channel : u8 { Gray, Red, Green, Blue };
 class Resizer {
   public:
     /// Input rows [top, 240) and all 256 columns become height x width. Sizes are at most the input's.
-    Resizer(int height, int width, int top, Palette palette = Palette::NesPy);
+    Resizer(int height, int width, int top, Palette palette = Palette::NesPy,
+            const simd::Kernels& kernels = simd::kernels());
 
     /// Writes height x width bytes. With `other`, each input pixel is the brighter of the two frames.
     /// Frames whose pixels are the channel's values already (`encoding`) save looking them up.
@@ -40,18 +41,25 @@ class Resizer {
         std::vector<u16> weights;  ///< [output][taps], zero-padded
     };
     static Axis axis(int in, int out);
-    /// The last input line, from line 0, of output row j, and the output row from its input lines.
-    int last_line(int j) const;
+    /// An output row: its input lines, counted from line 0, and their weights (with more than four, in
+    /// `rows_`).
+    struct Row {
+        int first, last;
+        u16 weights[4];
+    };
+    /// The output row from its input lines, of which at least four can be asked for.
     void reduce(int j, const u8* const* lines, u8* out) const;
-    void reduce_plainly(const u8* const* lines, const u16* weights, int count, u8* out) const;
+    void reduce_plainly(int j, const u8* const* lines, u8* out) const;
+    void plan_rows();
     void plan_lanes();
 
+    const simd::Kernels* does_;
     Palette palette_;
     int height_, width_, top_;
     Axis rows_, columns_;
     u32 divisor_;
-    bool few_taps_;          ///< the vector loops can do it; else it is done plainly
-    std::vector<int> taps_;  ///< lines of each output row
+    bool few_taps_;  ///< the vector loops can do it; else it is done plainly
+    std::vector<Row> plan_;
     std::vector<simd::Columns::Lanes> lanes_;
 };
 

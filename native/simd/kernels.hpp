@@ -13,7 +13,12 @@ struct Columns {
     /// The same for sixteen outputs at a time, taps in pairs, as a processor that permutes whole vectors
     /// wants them.
     struct Lanes {
-        int first;  ///< input column of lane index 0
+        static constexpr int kColumns = 64;
+        int first;  ///< the first of the kColumns input columns, all of which exist
+        /// Of input column `first + c`: sums are made of bytes 0 to 7 of every sixteen, then of 8 to 15.
+        static constexpr u16 index_of(int c) {
+            return static_cast<u16>((c & 8 ? kColumns / 2 : 0) + c / 16 * 8 + c % 8);
+        }
         alignas(64) u16 index[2][32];
         alignas(64) u16 weight[2][32];
     };
@@ -37,11 +42,11 @@ struct Kernels {
     void (*draw_tiles)(const Tiles& t, int pairs, int rows, u8* line, int stride);
     /// out[i] = table[in[i] & 63]. `count` is a multiple of 64; `in` and `out` may be the same.
     void (*map_bytes)(const u8* in, u8* out, int count, const u8* table);
-    /// sums[x] = the sum of lines[i][x] * weights[i] over `count` (1 to 4) lines, for kWidth columns. The
-    /// weights add up to at most 128.
-    void (*weigh_lines)(const u8* const* lines, const u16* weights, int count, u16* sums);
-    /// Reads up to 64 sums behind the last column, of weight zero.
-    void (*weigh_columns)(const Columns& columns, const u16* sums, u8* out);
+    /// One output row. A value is the sum of lines[i][x] * weights[i] over four lines, for kWidth columns;
+    /// the weights add up to at most 128. Then the columns are weighed.
+    void (*shrink)(const u8* const* lines, const u16* weights, const Columns& columns, u8* out);
+    /// out[x] = the larger of a[x] and b[x], for kWidth columns.
+    void (*brighter)(const u8* a, const u8* b, u8* out);
 };
 
 /// Those of the chosen set (simd/sets.hpp). Throws SetError on the first call.

@@ -3,6 +3,6 @@
 namespace wz::simd {
 
 extern const Kernels kBaseline;
-const Kernels kBaseline = {draw_tiles, map_bytes, weigh_lines, weigh_columns};
+const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter};
 
 }  // namespace wz::simd

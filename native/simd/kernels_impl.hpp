@@ -144,14 +144,50 @@ void map_bytes(const u8* in, u8* out, int count, const u8* table) {
 
 // ---- shrinking ----
 
-void weigh_lines(const u8* const* lines, const u16* weights, int count, u16* sums) {
-    // Fewer lines than four: any line with weight zero.
-    const u8* line[4];
-    u16 weight[4];
-    for (int i = 0; i < 4; ++i) {
-        line[i] = lines[i < count ? i : 0];
-        weight[i] = i < count ? weights[i] : 0;
+void brighter(const u8* a, const u8* b, u8* out) {
+    for (int x = 0; x < Kernels::kWidth; ++x) out[x] = a[x] > b[x] ? a[x] : b[x];
+}
+
+// (sum + 1/2) / divisor is at least 1/8192 away from a whole number, far more than the rounding error of
+// single precision: truncating gives the exact quotient.
+
+#if defined(__AVX512BW__)
+
+/// Sixteen outputs at a time, from lines to bytes without leaving the registers.
+void shrink_lanes(const u8* const* lines, const u16* weights, const Columns& c, u8* out) {
+    auto pair = [&](int i) {
+        return _mm512_set1_epi16(static_cast<short>(weights[i] | weights[i + 1] << 8));
+    };
+    const __m512i w01 = pair(0), w23 = pair(2), round = _mm512_set1_epi32(c.divisor / 2);
+    const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm512_set1_ps(0.5f);
+    const Columns::Lanes* l = c.lanes;
+    for (int i = 0; i < c.width; i += 16, ++l) {
+        const __m512i v0 = _mm512_loadu_si512(lines[0] + l->first),
+                      v1 = _mm512_loadu_si512(lines[1] + l->first),
+                      v2 = _mm512_loadu_si512(lines[2] + l->first),
+                      v3 = _mm512_loadu_si512(lines[3] + l->first);
+        const __m512i low = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpacklo_epi8(v0, v1), w01),
+                                             _mm512_maddubs_epi16(_mm512_unpacklo_epi8(v2, v3), w23));
+        const __m512i high = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpackhi_epi8(v0, v1), w01),
+                                              _mm512_maddubs_epi16(_mm512_unpackhi_epi8(v2, v3), w23));
+        auto taps = [&](int k) {
+            return _mm512_madd_epi16(_mm512_permutex2var_epi16(low, _mm512_load_si512(l->index[k]), high),
+                                     _mm512_load_si512(l->weight[k]));
+        };
+        const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(taps(0), taps(1)), round);
+        const __m512i mean =
+            _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
+        const __m128i bytes = _mm512_cvtepi32_epi8(mean);
+        if (c.width - i >= 16)
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes);
+        else
+            _mm_mask_storeu_epi8(out + i, static_cast<__mmask16>((1 << (c.width - i)) - 1), bytes);
     }
+}
+
+#endif
+
+void weigh_lines(const u8* const* line, const u16* weight, u16* sums) {
 #if defined(__AVX2__)
     auto pair = [&](int i) { return _mm256_set1_epi16(static_cast<short>(weight[i] | weight[i + 1] << 8)); };
     const __m256i w01 = pair(0), w23 = pair(2);
@@ -174,36 +210,35 @@ void weigh_lines(const u8* const* lines, const u16* weights, int count, u16* sum
 #endif
 }
 
-// (sum + 1/2) / divisor is at least 1/8192 away from a whole number, far more than the rounding error of
-// single precision: truncating gives the exact quotient.
+/// Reads up to four sums behind the last column, of weight zero.
 void weigh_columns(const Columns& c, const u16* sums, u8* out) {
     const int half = c.divisor / 2;
     int i = 0;
-#if defined(__AVX512BW__)
-    if (c.lanes) {
-        const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(c.divisor)),
-                     nudge = _mm512_set1_ps(0.5f);
-        const __m512i round = _mm512_set1_epi32(half);
-        for (const Columns::Lanes* l = c.lanes; i < c.width; i += 16, ++l) {
-            const __m512i lo = _mm512_loadu_si512(sums + l->first),
-                          hi = _mm512_loadu_si512(sums + l->first + 32);
-            auto taps = [&](int k) {
-                return _mm512_madd_epi16(_mm512_permutex2var_epi16(lo, _mm512_load_si512(l->index[k]), hi),
-                                         _mm512_load_si512(l->weight[k]));
-            };
-            const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(taps(0), taps(1)), round);
-            const __m512i mean =
-                _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
-            const __m128i bytes = _mm512_cvtepi32_epi8(mean);
-            if (c.width - i >= 16)
-                _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes);
-            else
-                _mm_mask_storeu_epi8(out + i, static_cast<__mmask16>((1 << (c.width - i)) - 1), bytes);
-        }
-        return;
+#if defined(__AVX2__)
+    const __m256 scale = _mm256_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm256_set1_ps(0.5f);
+    const __m256i round = _mm256_set1_epi32(half);
+    auto sums_of_two = [&](int at) {
+        const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(sums + c.first[at]));
+        const __m64* high = reinterpret_cast<const __m64*>(sums + c.first[at + 1]);
+        return _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(low), high));
+    };
+    // The four taps of outputs at, at + 1, at + 4 and at + 5, as sums of two.
+    auto four = [&](int at) {
+        const __m256i four_sums = _mm256_set_m128i(sums_of_two(at + 4), sums_of_two(at));
+        const __m256i weights =
+            _mm256_set_m128i(_mm_loadu_si128(reinterpret_cast<const __m128i*>(c.weights + (at + 4) * 4)),
+                             _mm_loadu_si128(reinterpret_cast<const __m128i*>(c.weights + at * 4)));
+        return _mm256_madd_epi16(four_sums, weights);
+    };
+    for (; i + 8 <= c.width; i += 8) {
+        const __m256i sum = _mm256_add_epi32(_mm256_hadd_epi32(four(i), four(i + 2)), round);
+        const __m256i mean =
+            _mm256_cvttps_epi32(_mm256_mul_ps(_mm256_add_ps(_mm256_cvtepi32_ps(sum), nudge), scale));
+        const __m128i words =
+            _mm_packs_epi32(_mm256_castsi256_si128(mean), _mm256_extracti128_si256(mean, 1));
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(words, words));
     }
-#endif
-#if defined(__SSE2__)
+#elif defined(__SSE2__)
     const __m128 scale = _mm_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm_set1_ps(0.5f);
     const __m128i round = _mm_set1_epi32(half);
     // The four taps of two outputs, as sums of two.
@@ -213,21 +248,14 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
         return _mm_madd_epi16(_mm_unpacklo_epi64(low, high),
                               _mm_loadu_si128(reinterpret_cast<const __m128i*>(c.weights + at * 4)));
     };
-    auto four = [&](int at) {
-        const __m128 a = _mm_castsi128_ps(two(at)), b = _mm_castsi128_ps(two(at + 2));
+    for (; i + 4 <= c.width; i += 4) {
+        const __m128 a = _mm_castsi128_ps(two(i)), b = _mm_castsi128_ps(two(i + 2));
         const __m128i sum = _mm_add_epi32(_mm_castps_si128(_mm_shuffle_ps(a, b, 0x88)),
                                           _mm_castps_si128(_mm_shuffle_ps(a, b, 0xDD)));
         const __m128 exact = _mm_add_ps(_mm_cvtepi32_ps(_mm_add_epi32(sum, round)), nudge);
-        return _mm_cvttps_epi32(_mm_mul_ps(exact, scale));
-    };
-    for (; i + 16 <= c.width; i += 16) {
-        const __m128i a = _mm_packs_epi32(four(i), four(i + 4)),
-                      b = _mm_packs_epi32(four(i + 8), four(i + 12));
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(a, b));
-    }
-    for (; i + 4 <= c.width; i += 4) {
-        const __m128i bytes = _mm_packus_epi16(_mm_packs_epi32(four(i), four(i)), _mm_setzero_si128());
-        const int packed = _mm_cvtsi128_si32(bytes);
+        const __m128i words =
+            _mm_packs_epi32(_mm_cvttps_epi32(_mm_mul_ps(exact, scale)), _mm_setzero_si128());
+        const int packed = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
         std::memcpy(out + i, &packed, 4);
     }
 #elif defined(__ARM_NEON)
@@ -249,6 +277,16 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
         const int sum = half + from[0] * w[0] + from[1] * w[1] + from[2] * w[2] + from[3] * w[3];
         out[i] = static_cast<u8>(sum / c.divisor);
     }
+}
+
+void shrink(const u8* const* lines, const u16* weights, const Columns& columns, u8* out) {
+#if defined(__AVX512BW__)
+    if (columns.lanes) return shrink_lanes(lines, weights, columns, out);
+#endif
+    alignas(64) u16 sums[Kernels::kWidth + 4];
+    weigh_lines(lines, weights, sums);
+    for (int i = 0; i < 4; ++i) sums[Kernels::kWidth + i] = 0;
+    weigh_columns(columns, sums, out);
 }
 
 }  // namespace

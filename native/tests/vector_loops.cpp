@@ -49,23 +49,12 @@ void check_lookup(const Kernels& k, Random& r) {
     for (int i = 0; i < 256; ++i) EXPECT(out[i] == table[in[i] & 63]);
 }
 
-void check_lines(const Kernels& k, Random& r) {
-    u8 lines[4][256];
-    const bool bright = r.chance(20);
-    for (auto& line : lines) {
-        fill(r, line, sizeof line);
-        if (bright) std::fill(std::begin(line), std::end(line), u8{255});
-    }
-    const u8* at[4] = {lines[0], lines[1], lines[2], lines[3]};
-    u16 weights[4], sums[256];
-    for (u16& w : weights) w = static_cast<u16>(1 + r.below(32));
-    const int count = 1 + static_cast<int>(r.below(4));
-    k.weigh_lines(at, weights, count, sums);
-    for (int x = 0; x < 256; ++x) {
-        int sum = 0;
-        for (int i = 0; i < count; ++i) sum += lines[i][x] * weights[i];
-        EXPECT(sums[x] == sum);
-    }
+void check_brighter(const Kernels& k, Random& r) {
+    u8 a[256], b[256], out[256];
+    fill(r, a, sizeof a);
+    fill(r, b, sizeof b);
+    k.brighter(a, b, out);
+    for (int i = 0; i < 256; ++i) EXPECT(out[i] == std::max(a[i], b[i]));
 }
 
 /// Reference: the mean of the area that an output pixel covers, on a ruler that both divide.
@@ -81,12 +70,14 @@ u8 area_mean(const std::vector<u8>& in, int lines, int height, int width, int i,
     return static_cast<u8>((2 * sum + area) / (2 * area));
 }
 
-void check_pictures(Random& r, int height, int width, int top) {
-    const Resizer resizer(height, width, top);
+void check_pictures(const Kernels& k, Random& r, int height, int width, int top) {
+    const Resizer resizer(height, width, top, Palette::NesPy, k);
     const auto frame = std::make_unique<Frame>(), other = std::make_unique<Frame>();
     for (Frame* f : {frame.get(), other.get()}) {
         f->encoding = resizer.encoding(Channel::Gray);
         fill(r, f->pixels, sizeof f->pixels);
+        // The largest sums of all.
+        std::memset(f->line(100), 255, 20 * Frame::kStride);
     }
     for (const Frame* second : {static_cast<const Frame*>(nullptr), static_cast<const Frame*>(other.get())}) {
         std::vector<u8> whole(static_cast<std::size_t>(height * width)), drawn = whole, pixels;
@@ -118,20 +109,20 @@ void check_pictures(Random& r, int height, int width, int top) {
 
 int main() {
     std::string checked;
+    const int sizes[][3] = {{84, 84, 0}, {84, 84, 32}, {96, 96, 0},    {61, 97, 0}, {240, 256, 0},
+                            {1, 1, 0},   {64, 64, 0},  {120, 128, 16}, {42, 42, 0}, {83, 85, 8}};
     for (const std::string& set : simd::instruction_sets()) {
         const Kernels& k = *simd::find_kernels(set.c_str());
         for (u64 seed = 0; seed < 300; ++seed) {
             Random r(seed);
             check_tiles(k, r);
             check_lookup(k, r);
-            check_lines(k, r);
+            check_brighter(k, r);
         }
+        Random r(1);
+        for (const auto& s : sizes) check_pictures(k, r, s[0], s[1], s[2]);
         checked += " " + set;
     }
-    Random r(1);
-    const int sizes[][3] = {{84, 84, 0}, {84, 84, 32}, {96, 96, 0},    {61, 97, 0}, {240, 256, 0},
-                            {1, 1, 0},   {64, 64, 0},  {120, 128, 16}, {42, 42, 0}, {83, 85, 8}};
-    for (const auto& s : sizes) check_pictures(r, s[0], s[1], s[2]);
     std::printf("instruction sets:%s\n", checked.c_str());
     return test::result("vector_loops");
 }
