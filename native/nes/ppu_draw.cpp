@@ -15,6 +15,16 @@ inline u8 encoded(const Ppu& p, const Frame& out, u8 colour) {
     return out.encoding ? out.encoding[(p.mask >> 5) * 64 + colour] : colour;
 }
 
+/// The lower four bytes of two words in turn, those of `even` first.
+inline u64 interleave(u64 even, u64 odd) {
+    auto spread = [](u64 v) {
+        v &= 0xFFFFFFFF;
+        v = (v | v << 16) & 0x0000FFFF0000FFFFull;
+        return (v | v << 8) & 0x00FF00FF00FF00FFull;
+    };
+    return spread(even) | spread(odd) << 8;
+}
+
 constexpr int kAllPairs = 17;  ///< pairs of tiles that reach over a whole line
 
 /// The top `rows` lines of `pairs` pairs of tiles from `start` on.
@@ -23,20 +33,19 @@ void draw_tiles(const Ppu& p, const Cartridge& c, const u8* values, u16 start, i
     const int column = start & 31, fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
     const u8* const here = p.vram + c.nametable[(start >> 10) & 3];
     const u8* const next = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
-    // The rest of this nametable's row, the other's, and the first tiles of this one again.
-    u8 names[32 + 32 + 8];
-    std::memcpy(names, here + (start & 0x3E0) + column, static_cast<std::size_t>(32 - column));
-    std::memcpy(names + 32 - column, next + (start & 0x3E0), 32);
-    std::memcpy(names + 64 - column, here + (start & 0x3E0), 8);
+    // This nametable's row, the other's, and the first tiles of this one again.
+    u8 row[32 + 32 + 8];
+    std::memcpy(row, here + (start & 0x3E0), 32);
+    std::memcpy(row + 32, next + (start & 0x3E0), 32);
+    std::memcpy(row + 64, row, 8);
+    u8* const names = row + column;
     // Two columns share a slot; a byte of attributes has those of four, for two rows of tiles.
     u8 slots[16 + 16 + 2];
     const int attribute_row = 0x3C0 | ((start >> 4) & 0x38), shift = (start >> 4) & 4;
     auto expand = [&](const u8* from, u8* to) {
         const u64 pairs_of_four = load64(from + attribute_row) >> shift;
-        u8 left[8], right[8];
-        store64(left, pairs_of_four << 2 & splat(12));
-        store64(right, pairs_of_four & splat(12));
-        for (int i = 0; i < 8; ++i) to[2 * i] = left[i], to[2 * i + 1] = right[i];
+        store64(to, interleave(pairs_of_four << 2 & splat(12), pairs_of_four & splat(12)));
+        store64(to + 8, interleave(pairs_of_four >> 30 & splat(12), pairs_of_four >> 32 & splat(12)));
     };
     expand(here, slots);
     expand(next, slots + 16);
@@ -72,27 +81,34 @@ u64 background_slots(const Ppu& p, const Cartridge& c, u16 start, int x) {
     return found;
 }
 
-/// One line of a sprite over what is at `at`. Sprites are drawn last to first: the first opaque one has the
-/// pixel, even where it then hides behind the background.
-void draw_sprite_row(const Ppu& p, const Cartridge& c, const u8* values, const Sprite& s, int line, u16 start,
-                     u8* at) {
-    int row;
-    const int tile = sprite_tile(p, s, line, row);
-    u64 pixels = tile_row(p, c, tile, row);
-    if (s.attributes & 0x40) pixels = __builtin_bswap64(pixels);
-    u64 opaque = opaque_bytes(pixels);
-    if (!(p.mask & kLeftSprites) && s.x < 8) opaque &= s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
+/// Lines [from, to) of a sprite, the first of them at `at`, over what is there. Sprites are drawn last to
+/// first: the first opaque one has the pixel, even where it then hides behind the background. `start` is the
+/// address of the first tile on the line of `from`.
+void draw_sprite(const Ppu& p, const Cartridge& c, const u8* values, const Sprite& s, int from, int to,
+                 u32 shown_lines, u16 start, u8* at, int stride) {
     const u8* palette = values + (16 | (s.attributes & 3) << 2);
-    const u64 low = (pixels & splat(1)) * 0xFF, high = (pixels >> 1 & splat(1)) * 0xFF;
-    u64 shown =
-        (low & ~high & splat(palette[1])) | (high & ((low & splat(palette[3])) | (~low & splat(palette[2]))));
-    if ((s.attributes & 0x20) && opaque) {
-        const u64 slots = background_slots(p, c, start, s.x), over = opaque_bytes(slots);
-        u8 behind[8];
-        for (int i = 0; i < 8; ++i) behind[i] = values[slots >> 8 * i & 15];
-        shown = (shown & ~over) | (load64(behind) & over);
+    const u64 by_low = splat(palette[1]), by_high = splat(palette[2]),
+              by_both = splat(palette[1] ^ palette[2] ^ palette[3]);
+    const u64 cut = (p.mask & kLeftSprites) || s.x >= 8 ? ~0ull : s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
+    const bool mirrored = s.attributes & 0x40, behind = s.attributes & 0x20;
+    for (int line = from; line < to; ++line, at += stride) {
+        if (!(shown_lines >> line & 1)) continue;
+        int row;
+        const int tile = sprite_tile(p, s, line, row);
+        u64 pixels = tile_row(p, c, tile, row);
+        if (mirrored) pixels = __builtin_bswap64(pixels);
+        const u64 low = (pixels & splat(1)) * 0xFF, high = (pixels >> 1 & splat(1)) * 0xFF;
+        const u64 opaque = (low | high) & cut;
+        u64 shown = (low & by_low) ^ (high & by_high) ^ (low & high & by_both);
+        if (behind && opaque) {
+            const u64 slots = background_slots(p, c, static_cast<u16>(start + ((line - from) << 12)), s.x),
+                      over = opaque_bytes(slots);
+            u8 in_front[8];
+            for (int i = 0; i < 8; ++i) in_front[i] = values[slots >> 8 * i & 15];
+            shown = (shown & ~over) | (load64(in_front) & over);
+        }
+        store64(at, (load64(at) & ~opaque) | (shown & opaque));
     }
-    store64(at, (load64(at) & ~opaque) | (shown & opaque));
 }
 
 /// The sprites that show in lines [first, last), in OAM order, with a bit for each of their lines that does:
@@ -101,35 +117,43 @@ struct VisibleSprites {
     int count = 0;
     Sprite sprite[64];
     u32 lines[64];
+    u64 in_band[Frame::kHeight / 8 + 1] = {};  ///< which of them are in each eight lines
 
     VisibleSprites(const Ppu& p, int first, int last) {
         if (!(p.mask & kShowSprites)) return;
-        const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+        const int height = (p.ctrl & kTallSprites) ? 16 : 8, low = std::max(first - height, 0);
+        u64 found = SpriteLines(p).among(low, last - 1 - low);
+        const bool crowd = __builtin_popcountll(found) > 8;
         u8 shown[Frame::kHeight];
-        std::memset(shown + first, 0, static_cast<std::size_t>(last - first));
-        for (int i = 0; i < 64; ++i) {
-            if (p.oam[i * 4] + 1 >= last || p.oam[i * 4] + 1 + height <= first) continue;
-            const Sprite s = sprite_at(p, i);
+        if (crowd) std::memset(shown + first, 0, static_cast<std::size_t>(last - first));
+        for (; found; found &= found - 1) {
+            const Sprite s = sprite_at(p, __builtin_ctzll(found));
             const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
-            u32 bits = 0;
-            for (int y = from; y < to; ++y)
-                if (shown[y]++ < 8) bits |= 1u << (y - s.top);
+            u32 bits = (1u << (to - s.top)) - (1u << (from - s.top));
+            for (int y = from; crowd && y < to; ++y)
+                if (shown[y]++ >= 8) bits &= ~(1u << (y - s.top));
             if (!bits) continue;
+            for (int band = from / 8; band <= (to - 1) / 8; ++band) in_band[band] |= 1ull << count;
             sprite[count] = s;
             lines[count++] = bits;
         }
     }
 };
 
-/// Draws them where they are in lines [first, last). `start` is the address of line `first`'s first tile.
+/// Draws them where they are in lines [first, last), at most eight. `start` is the address of line `first`'s
+/// first tile.
 void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, const VisibleSprites& visible,
                   int first, int last, u16 start, u8* line, int stride) {
-    for (int i = visible.count; i-- > 0;) {
+    u64 here = visible.in_band[first / 8] | visible.in_band[(last - 1) / 8];
+    while (here) {
+        const int i = 63 - __builtin_clzll(here);
+        here ^= 1ull << i;
         const Sprite& s = visible.sprite[i];
-        for (int y = std::max(s.top, first); y < std::min(s.top + s.height, last); ++y)
-            if (visible.lines[i] >> (y - s.top) & 1)
-                draw_sprite_row(p, c, values, s, y - s.top, static_cast<u16>(start + ((y - first) << 12)),
-                                line + (y - first) * stride + s.x);
+        const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
+        if (from >= to) continue;
+        draw_sprite(p, c, values, s, from - s.top, to - s.top, visible.lines[i],
+                    static_cast<u16>(start + ((from - first) << 12)), line + (from - first) * stride + s.x,
+                    stride);
     }
 }
 

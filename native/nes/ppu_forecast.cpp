@@ -88,27 +88,10 @@ i64 overflow_on_line(const Ppu& p, int line) {
     return kNever;
 }
 
-/// Whether eight sprites may meet on a line: looks at bands of eight lines, and is right when it says no.
-bool crowded(const Ppu& p) {
-    // Hidden sprites are all in one band: four counts of each, so that one addition need not wait for the
-    // last.
-    u8 count[4][32] = {};
-    for (int i = 0; i < 64; ++i) ++count[i & 3][p.oam[i * 4] >> 3];
-    u8 above[34] = {};  // from the third on: sprites that begin in each band
-    for (int i = 0; i < 32; ++i)
-        above[i + 2] = static_cast<u8>(count[0][i] + count[1][i] + count[2][i] + count[3][i]);
-    const int tall = (p.ctrl & kTallSprites) ? 0xFF : 0;
-    int found = 0;
-    for (int i = 0; i < Frame::kHeight / 8; ++i)
-        found |= above[i + 2] + above[i + 1] + (above[i] & tall) >= 8;
-    return found;
-}
-
 i64 forecast_overflow(const Ppu& p, int line) {
-    // Most sprites wait below the screen. Without eight on one line there is nothing to find.
-    if (!crowded(p)) return kNever;
-    i8 change[272] = {};
     const int height = (p.ctrl & kTallSprites) ? 16 : 8;
+    if (!SpriteLines(p).crowded(height)) return kNever;
+    i8 change[272] = {};
     int top = Frame::kHeight, bottom = 0;
     for (int i = 0; i < 64; ++i) {
         const int y = p.oam[i * 4];
