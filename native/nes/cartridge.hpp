@@ -22,11 +22,11 @@ enum class Mirroring : u8 { Horizontal, Vertical, FourScreen };
 
 /// What is inside the plastic: read-only, shared by every Machine that plays it. Mapper 0 (NROM) only.
 struct Cartridge {
-    std::array<u8, 0x8000> prg{};      ///< $8000-$FFFF; a 16 KB image stands twice
-    std::array<u8, 0x2000> chr{};      ///< pattern tables; all zero when `chr_is_ram`
-    std::array<u8, 512 * 64> tiles{};  ///< chr decoded: 512 tiles x 8 rows x 8 pixels of 0..3
-    std::array<u8, 512> trainer{};     ///< copied to $7000 at power-on when `has_trainer`
-    std::array<u16, 4> nametable{};    ///< offset into VRAM of the four logical nametables
+    std::array<u8, 0x8000> prg{};                  ///< $8000-$FFFF; a 16 KB image stands twice
+    std::array<u8, 0x2000> chr{};                  ///< pattern tables; all zero when `chr_is_ram`
+    alignas(64) std::array<u8, 512 * 64> tiles{};  ///< chr decoded: 512 tiles x 8 rows x 8 pixels of 0..3
+    std::array<u8, 512> trainer{};                 ///< copied to $7000 at power-on when `has_trainer`
+    std::array<u16, 4> nametable{};                ///< offset into VRAM of the four logical nametables
     bool chr_is_ram = false;
     bool has_trainer = false;
     Mirroring mirroring = Mirroring::Horizontal;

@@ -22,35 +22,34 @@ inline u8 slot(const Kernels::Tiles& t, int i) { return t.slots[(i + t.odd) >> 1
 // Two tiles at a time, so that a store is sixteen bytes.
 #if defined(__AVX2__)
 
-inline __m128i load_line(const u8* a, const u8* b) {
-    return _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(a)),
-                              _mm_loadl_epi64(reinterpret_cast<const __m128i*>(b)));
+inline __m128i load_line(const u8* from) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)); }
+
+/// The four values of a tile's palette, again and again.
+inline __m256i palette_of(const Kernels::Tiles& t, int i) {
+    int four;
+    std::memcpy(&four, t.values + slot(t, i), 4);
+    return _mm256_set1_epi32(four);
 }
 
 void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
-    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(t.values));
-    const __m256i wide_table = _mm256_broadcastsi128_si256(table);
     for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
         const u8 *left = tile(t, i), *right = tile(t, i + 1);
-        const __m256i left_slot = _mm256_set1_epi8(static_cast<char>(slot(t, i))),
-                      right_slot = _mm256_set1_epi8(static_cast<char>(slot(t, i + 1)));
+        const __m256i left_palette = palette_of(t, i), right_palette = palette_of(t, i + 1);
         auto at = [&](int r) { return reinterpret_cast<__m128i*>(line + r * stride); };
         if (rows < 8) {
-            const __m128i slots =
-                _mm_unpacklo_epi64(_mm256_castsi256_si128(left_slot), _mm256_castsi256_si128(right_slot));
+            const __m128i low = _mm256_castsi256_si128(left_palette),
+                          high = _mm256_castsi256_si128(right_palette);
             for (int r = 0; r < rows; ++r)
-                _mm_storeu_si128(
-                    at(r),
-                    _mm_shuffle_epi8(table, _mm_or_si128(slots, load_line(left + r * 8, right + r * 8))));
+                _mm_storeu_si128(at(r), _mm_unpacklo_epi64(_mm_shuffle_epi8(low, load_line(left + r * 8)),
+                                                           _mm_shuffle_epi8(high, load_line(right + r * 8))));
             continue;
         }
-        auto four_lines = [&](const u8* from, __m256i slots) {
-            const __m256i pixels = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-            return _mm256_shuffle_epi8(wide_table, _mm256_or_si256(pixels, slots));
+        auto four_lines = [](const u8* from, __m256i palette) {
+            return _mm256_shuffle_epi8(palette, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
         };
         for (int from = 0; from < 8; from += 4) {
-            const __m256i a = four_lines(left + from * 8, left_slot),
-                          b = four_lines(right + from * 8, right_slot);
+            const __m256i a = four_lines(left + from * 8, left_palette),
+                          b = four_lines(right + from * 8, right_palette);
             const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
             _mm_storeu_si128(at(from), _mm256_castsi256_si128(even));
             _mm_storeu_si128(at(from + 1), _mm256_castsi256_si128(odd));
