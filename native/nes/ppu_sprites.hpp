@@ -31,12 +31,16 @@ struct SpriteLines {
         for (int i = 0; i < kCount; ++i) each[i] = p.oam[4 * i];
         std::memcpy(line, each, sizeof line);
     }
-    static Vector all(int value) { return Vector{} + static_cast<u8>(value); }
+    static Vector all(int value) {
+        Vector v;
+        std::memset(&v, value, sizeof v);
+        return v;
+    }
     /// Bit i is set where sprite i's is one of the `count` (at most 255) from `low` on.
     u64 among(int low, int count) const {
         u8 found[kCount];
         for (int k = 0; k < kVectors; ++k) {
-            const Vector is = (line[k] - all(low) < all(count)) & all(1);
+            const Vector is = (Vector)(line[k] - all(low) < all(count)) & all(1);
             std::memcpy(found + k * kLanes, &is, kLanes);
         }
         u64 bits = 0;

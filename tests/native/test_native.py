@@ -57,7 +57,8 @@ def run(command: list[str], **environment: str) -> str:
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    build(BUILD, [*PROGRAMS, "digest"])
+    # The benchmarks only have to compile.
+    build(BUILD, [*PROGRAMS, "digest", "pool_benchmark", "jit_benchmark"])
     return BUILD
 
 
