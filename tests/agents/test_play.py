@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from warpzone.agents.agent import Agent, make_policy
-from warpzone.agents.play import Replayed, best_take, frame_by_frame, play
+from warpzone.agents.play import Replayed, best_take, play, play_frames
 from warpzone.envs.make import make_envs
 from warpzone.run.presets import CPU
 
@@ -25,11 +25,11 @@ def agent() -> Agent:
 
 
 def test_frame_by_frame_is_the_same_play(agent: Agent) -> None:
-    skip, stack = VIEW.frame_skip, VIEW.frame_stack
+    skip = VIEW.frame_skip
     whole = make_envs(VIEW, 1, ["1-1"], threads=1, seed=5)
     decisions = list(islice(play(agent, whole, seed=5, greedy=False), 40))
-    single = frame_by_frame(VIEW, "1-1", seed=5)
-    frames = list(islice(play(agent, single, seed=5, greedy=False, hold=skip, stack=stack), 40 * skip))
+    playing = play_frames(agent, VIEW, "1-1", seed=5)
+    frames, (single, *_) = zip(*islice(playing, 40 * skip), strict=True)
     for k, step in enumerate(decisions):
         last = frames[k * skip + skip - 1]
         assert last.held == skip
@@ -38,7 +38,8 @@ def test_frame_by_frame_is_the_same_play(agent: Agent) -> None:
         torch.testing.assert_close(step.probabilities, last.probabilities)
     assert np.array_equal(whole.ram, single.ram)
     whole.close()
-    single.close()
+    playing.close()
+    assert single.closed
 
 
 def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:

@@ -137,7 +137,7 @@ def test_each_failed_evaluation_doubles_the_wait_for_the_next_also_over_a_resume
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hooks, "DECISIONS_PER_EPISODE", 1)
-    monkeypatch.setattr(hooks, "EPISODES_FOR_RATE", 8 * 16)  # a window is two updates
+    monkeypatch.setattr(hooks, "WINDOW_EPISODES", 8 * 16)  # a window is two updates
     monkeypatch.setattr(hooks, "MOST_WINDOWS", 4)
     judged(monkeypatch, {"1-1": []})
     evaluated: list[int] = []

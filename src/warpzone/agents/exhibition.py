@@ -11,7 +11,7 @@ import torch
 
 from warpzone import custom_code
 from warpzone.agents.agent import Agent, load_agent
-from warpzone.agents.play import Step, frame_by_frame, play
+from warpzone.agents.play import Step, play_frames
 from warpzone.checkpoints.finding import find_resume
 from warpzone.checkpoints.settings import from_json
 from warpzone.envs.actions import action_names
@@ -59,33 +59,27 @@ def _episode(agent: Agent, stage: str, settings: dict[str, Any], seed: int, wish
     assert agent.meta is not None
     view, names = agent.view, action_names(agent.view.action_type)
     terms, earned = dict.fromkeys(TERMS, 0.0), 0.0
-    envs = frame_by_frame(view, stage, seed=seed, **settings)
-    try:
-        for step in play(agent, envs, seed=seed, greedy=False, hold=view.frame_skip, stack=view.frame_stack):
-            if step.held == 1:
-                if wish.stage not in ("", stage):
-                    return
-                terms = dict.fromkeys(TERMS, 0.0)
-            earned += float(step.rewards[0])
-            for name in TERMS:
-                terms[name] += float(step.info["reward_terms"][name][0])
-            over = bool(step.over[0])
-            # One screen for each decision: more would take time from a training on the same cores.
-            if over or step.held == view.frame_skip:
-                facts = {
-                    "stage": stage,
-                    "actions": names,
-                    "checkpoint_update": agent.meta.global_update,
-                    "episode": seed,
-                    **_facts(step, over),
-                    "reward_terms": {name: round(value, 4) for name, value in terms.items()},
-                    "return": round(earned, 3),
-                }
-                yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else step.held, facts)
-            if over:
+    for step, envs in play_frames(agent, view, stage, seed=seed, **settings):
+        if step.held == 1:
+            if wish.stage not in ("", stage):
                 return
-    finally:
-        envs.close()
+            terms = dict.fromkeys(TERMS, 0.0)
+        earned += float(step.rewards[0])
+        for name in TERMS:
+            terms[name] += float(step.info["reward_terms"][name][0])
+        over = bool(step.over[0])
+        # One screen for each decision: more would take time from a training on the same cores.
+        if over or step.held == view.frame_skip:
+            facts = {
+                "stage": stage,
+                "actions": names,
+                "checkpoint_update": agent.meta.global_update,
+                "episode": seed,
+                **_facts(step, over),
+                "reward_terms": {name: round(value, 4) for name, value in terms.items()},
+                "return": round(earned, 3),
+            }
+            yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else step.held, facts)
 
 
 def _facts(step: Step, over: bool) -> dict[str, Any]:

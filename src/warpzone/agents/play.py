@@ -74,12 +74,21 @@ def play(
         recent.append(observations.copy() if stack > 1 else observations)
 
 
-def frame_by_frame(view: ViewConfig, stage: str, *, seed: int, **options: Any) -> MarioVectorEnv:
-    """One environment that steps single frames, for `play` with the view's `hold` and `stack`."""
-    return make_envs(
+def play_frames(
+    agent: Player, view: ViewConfig, stage: str, *, seed: int, greedy: bool = False, **options: Any
+) -> Iterator[tuple[Step, MarioVectorEnv]]:
+    """One episode, every frame of it, with the environment at that frame. The agent decides as with the view itself."""
+    envs = make_envs(
         view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
         stall_limit=view.stall_limit * view.frame_skip, step_limit=0, pin_threads=False, **options,
     )  # fmt: skip
+    try:
+        for step in play(agent, envs, seed=seed, greedy=greedy, hold=view.frame_skip, stack=view.frame_stack):
+            yield step, envs
+            if step.over[0]:
+                return
+    finally:
+        envs.close()
 
 
 @dataclass

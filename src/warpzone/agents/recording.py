@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.agents.agent import Agent
-from warpzone.agents.play import Player, Replayed, Step, best_take, frame_by_frame, play
+from warpzone.agents.play import Player, Replayed, Step, best_take, play_frames
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.replays import Replay, playing
@@ -52,20 +52,15 @@ def episode_frames(
     agent: Player, view: ViewConfig, stage: str, video: Video, style: Style, *, greedy: bool, seed: int, **options: Any
 ) -> Iterator[Frame]:  # fmt: skip
     """Frames of one episode at 60 a second. The policy still decides once every `frame_skip` of them."""
-    envs = frame_by_frame(view, stage, seed=seed, **options)
     names = action_names(view.action_type)
-    try:
-        steps = play(agent, envs, seed=seed, greedy=greedy, hold=view.frame_skip, stack=view.frame_stack)
-        for step in steps:
-            video.decisions += step.held == 1
-            video.frames += 1
-            video.x_max, video.cleared = int(step.info["x_max"][0]), bool(step.info["flag_get"][0])
-            screen = envs.screen(0)
-            yield _annotated(screen, step, names, stage, video) if style.overlay else screen
-            if step.over[0] or video.frames >= style.max_frames:
-                return
-    finally:
-        envs.close()
+    for step, envs in play_frames(agent, view, stage, seed=seed, greedy=greedy, **options):
+        video.decisions += step.held == 1
+        video.frames += 1
+        video.x_max, video.cleared = int(step.info["x_max"][0]), bool(step.info["flag_get"][0])
+        screen = envs.screen(0)
+        yield _annotated(screen, step, names, stage, video) if style.overlay else screen
+        if video.frames >= style.max_frames:
+            return
 
 
 def _annotated(screen: Frame, step: Step, names: tuple[str, ...], stage: str, video: Video) -> Frame:

@@ -28,7 +28,6 @@ class TrialSettings:
     steps: int = 4
     prewarm_count: int = 0
     seed: int = 0
-    stage: str = "1-1"
     diagnostics: str = ""
     start_method: str = "auto"
     repeats: int = 1
@@ -45,7 +44,7 @@ def run_trial(settings: TrialSettings) -> dict[str, Any]:
     envs: Any
     if settings.backend == "native":
         envs = MarioVectorEnv(
-            settings.num_envs, settings.stage, frame_stack=1, autoreset_mode="same_step", seed=settings.seed
+            settings.num_envs, "1-1", frame_stack=1, autoreset_mode="same_step", seed=settings.seed
         )
     else:
         backend = BackendConfig(
@@ -54,7 +53,7 @@ def run_trial(settings: TrialSettings) -> dict[str, Any]:
             env_start_method=settings.start_method, env_diagnostics_dir=settings.diagnostics,  # type: ignore[arg-type]
         )  # fmt: skip
         envs = BackendVectorEnv(
-            settings.num_envs, [settings.stage], view=ViewConfig(frame_stack=1), backend=backend, seed=settings.seed,
+            settings.num_envs, ["1-1"], view=ViewConfig(frame_stack=1), backend=backend, seed=settings.seed,
             say=lambda line: print(line, file=sys.stderr, flush=True),
         )  # fmt: skip
     made = time.perf_counter()

@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.montage import record_montage
-from warpzone.agents.recording import Style, Video, record_best, record_episode, record_replay
+from warpzone.agents.recording import Style, record_best, record_episode, record_replay
 from warpzone.cli.eval import open_agent
 from warpzone.cli.flags import parse
 from warpzone.cli.settings import TrainedAgent, writing
@@ -99,7 +99,7 @@ def _record_stage(config: RecordConfig, agent: Agent, stage: str) -> None:
             )
         else:
             video = record_best(agent, stage, out, style, tries=config.tries, seed=config.seed, rom=rom)
-    _report(video, f"{video.decisions} decisions")
+    print(f"[record] {video.path}: {video.verdict} in {video.decisions} decisions")
 
 
 def _record_montage(config: RecordConfig, agent: Agent, out: Path, stages: list[str]) -> None:
@@ -125,14 +125,10 @@ def _record_replay(config: RecordConfig, path: Path) -> None:
         return
     with Console().status(f"recording {path}"):
         video = record_replay(replay, find_rom(config.rom or None), out, scale=config.scale)
-    _report(video, f"{video.frames} frames")
+    print(f"[record] {video.path}: {video.verdict} in {video.frames} frames")
 
 
 def _target(config: RecordConfig, name: str) -> Path:
     if config.out is None:
         return Path(name)
     return config.out / name if config.out.is_dir() else config.out
-
-
-def _report(video: Video, length: str) -> None:
-    print(f"[record] {video.path}: {video.verdict} in {length}")

@@ -146,8 +146,7 @@ def one_trial(study: Any, base: TrainConfig, names: tuple[str, ...], every: int,
 
 
 def say_verdict(trial: Any, values: dict[str, Any], verdict: str, console: Console) -> None:
-    shown = " ".join(f"{name}={_short(value)}" for name, value in values.items())
-    console.print(f"[train] trial {trial.number}: {verdict} {shown}", markup=False, soft_wrap=True)
+    console.print(f"[train] trial {trial.number}: {verdict} {_listed(values)}", markup=False, soft_wrap=True)
     sys.stdout.flush()
 
 
@@ -156,8 +155,7 @@ def best_table(study: Any) -> Table:
     best = sorted(finished, key=lambda t: -t.value)[:5]
     table = Table("trial", "score", "settings", title=f"{study.study_name}: the best of {len(study.trials)}")
     for trial in best:
-        shown = " ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
-        table.add_row(str(trial.number), f"{trial.value:.3f}", shown)
+        table.add_row(str(trial.number), f"{trial.value:.3f}", _listed(trial.params))
     return table
 
 
@@ -192,5 +190,6 @@ def draw(study: Any, folder: Path) -> list[Path]:
     return written
 
 
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _listed(values: dict[str, Any]) -> str:
+    short = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in values.items()}
+    return " ".join(f"{name}={value}" for name, value in short.items())

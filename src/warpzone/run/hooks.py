@@ -13,8 +13,6 @@ from warpzone.errors import ConfigError
 from warpzone.run.session import Session
 from warpzone.watch.episodes import WINDOW_EPISODES
 
-EPISODES_FOR_RATE = WINDOW_EPISODES
-"""A stage's clear rate counts once its window has this many episodes."""
 DECISIONS_PER_EPISODE = 250
 """About what clearing a stage takes."""
 MOST_WINDOWS = 8
@@ -145,7 +143,7 @@ class ConfirmTarget:
         if not config.run.until_clear_rate or any(rates.get(s, 0.0) < self._needed for s in session.stages):
             return False
         # An evaluation takes as long as many updates: the wait for new episodes doubles with each that failed.
-        decisions = EPISODES_FOR_RATE * DECISIONS_PER_EPISODE * len(session.stages)
+        decisions = WINDOW_EPISODES * DECISIONS_PER_EPISODE * len(session.stages)
         per_window = decisions // config.decisions_per_update + 1
         windows = min(2 ** max(0, progress.failed_evaluations - 1), MOST_WINDOWS)
         return progress.evaluated_at == 0 or progress.update - progress.evaluated_at >= windows * per_window

@@ -15,19 +15,13 @@ from warpzone.run.build import Placement
 from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control
 from warpzone.run.following import dismiss, lead
-from warpzone.run.hooks import (
-    EPISODES_FOR_RATE,
-    ConfirmTarget,
-    Hook,
-    LogMetrics,
-    RecordVideos,
-    SaveCheckpoints,
-)
+from warpzone.run.hooks import ConfirmTarget, Hook, LogMetrics, RecordVideos, SaveCheckpoints
 from warpzone.run.log import Display
 from warpzone.run.progress import Progress
 from warpzone.run.session import Session, make_plan, open_session
 from warpzone.run.stopping import EXIT_FAILED, StopFlag
 from warpzone.watch.durable import write_durably
+from warpzone.watch.episodes import WINDOW_EPISODES
 
 OUTCOME_FILE = "outcome.json"
 
@@ -131,7 +125,8 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
             continue
         # Now the run has learned with these settings: they replace those that it was resumed from.
         run.write_settings_once()
-        progress.clear_rate = run.episodes.clear_rates(min_episodes=EPISODES_FOR_RATE)
+        # Of the stages whose window of recent episodes is full.
+        progress.clear_rate = run.episodes.clear_rates(min_episodes=WINDOW_EPISODES)
         # What the schedules go by that follow success, and those that follow progress.
         learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
         learner.adaptation.observe(run.episodes.mean_return())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from warpzone.collect.config import CollectConfig
@@ -15,33 +16,23 @@ from warpzone.model.config import ModelConfig
 from warpzone.run.config import Preset, RunConfig, TrainConfig
 from warpzone.starts.reverse_curriculum import AUTO, TrailConfig
 
+_RUN = RunConfig(until_clear_rate=0.9, time_limit=30.0)
+_VIEW = ViewConfig(observation="red", crop_hud=True, noop_max=30, ground="stood", action_type="simple")
+_LEARN = LearnConfig(
+    gamma=0.97, learning_rate=1e-3, lr_final_fraction=0.1, epochs=4, gae_lambda=0.95, normalise_rewards=False
+)
+_TRAIL = TrailConfig(trails=AUTO)
+
 CPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
-    view=ViewConfig(
-        size=(26, 32),
-        observation="red",
-        crop_hud=True,
-        noop_max=30,
-        ground="stood",
-        stall_limit=120,
-        action_type="simple",
-    ),
+    run=_RUN,
+    view=replace(_VIEW, size=(26, 32), stall_limit=120),
     reward=RewardConfig(reward_flag=300.0, reward_death=25.0),
     model=ModelConfig(encoder="tiny", hidden=128),
-    learn=LearnConfig(
-        gamma=0.97,
-        learning_rate=1e-3,
-        lr_final_fraction=0.1,
-        anneal_steps=6_000_000,
-        anneal_by_success=True,
-        minibatch_size=256,
-        epochs=4,
-        gae_lambda=0.95,
-        normalise_rewards=False,
-        max_grad_norm=5.0,
+    learn=replace(
+        _LEARN, anneal_steps=6_000_000, anneal_by_success=True, minibatch_size=256, max_grad_norm=5.0
     ),
     collect=CollectConfig(num_envs=64, rollout_steps=32),
-    trail=TrailConfig(trails=AUTO),
+    trail=_TRAIL,
 )
 """Two cores and a tiny network at low resolution: one recipe for every stage on a laptop.
 
@@ -50,30 +41,12 @@ success, as stages take from 0.7 to several million decisions. A stage without p
 docs/research/2026-11-16-one-recipe.md."""
 
 GPU = TrainConfig(
-    run=RunConfig(until_clear_rate=0.9, time_limit=30.0),
-    view=ViewConfig(
-        size=(84, 84),
-        observation="red",
-        crop_hud=True,
-        noop_max=30,
-        ground="stood",
-        stall_limit=300,
-        action_type="simple",
-    ),
+    run=_RUN,
+    view=replace(_VIEW, size=(84, 84), stall_limit=300),
     model=ModelConfig(encoder="nature"),
-    learn=LearnConfig(
-        algo="appo",
-        gamma=0.97,
-        learning_rate=1e-3,
-        lr_final_fraction=0.1,
-        anneal_steps=6_553_600,
-        minibatch_size=4096,
-        epochs=4,
-        gae_lambda=0.95,
-        normalise_rewards=False,
-    ),
+    learn=replace(_LEARN, algo="appo", anneal_steps=6_553_600, minibatch_size=4096),
     collect=CollectConfig(num_envs=1024, rollout_steps=32, overlap_collect=True),
-    trail=TrailConfig(trails=AUTO),
+    trail=_TRAIL,
 )
 """One data-centre GPU and its cores: a Nature network learns while the next rollout is collected, one update behind,
 which V-trace corrects."""
