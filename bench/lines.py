@@ -27,7 +27,8 @@ LATER = {
         "run/config.py:TrainConfig.of_rank", "run/build.py:Placement", "cli/sweep.py:trials_on_cluster",
     ],
     "one policy from the ROM, and one recipe for every stage": [
-        "master/", "cli/master.py", "cli/master_board.py", "starts/trail_search.py",
+        "master/", "cli/master.py", "cli/master_board.py", "watch/panel/server.py:create_app.master",
+        "starts/trail_search.py",
         "starts/reverse_curriculum.py:Way.is_wanted", "starts/reverse_curriculum.py:Way.along",
         "run/presets.py:suited_to_stages",
     ],
