@@ -76,12 +76,16 @@ const std::vector<u8>& Pool::memory_of(std::size_t which) const {
     return config_.memories.empty() ? none : config_.memories[which];
 }
 
-int Pool::index_of(smb::Stage stage, const Machine& machine, int saved) const {
-    for (std::size_t i = 0; i < config_.stages.size(); ++i) {
-        const auto& memory = memory_of(i);
-        if (config_.stages[i] == stage && std::equal(memory.begin(), memory.end(), machine.wram))
-            return static_cast<int>(i);
-    }
+int Pool::index_of(smb::Stage& stage, const Machine& machine, int saved) const {
+    const smb::Stage game{0, 0}, here{machine.ram[smb::at::kWorld] + 1, machine.ram[smb::at::kStage] + 1};
+    for (const smb::Stage wanted : {stage, stage.whole_game() ? here : game})
+        for (std::size_t i = 0; i < config_.stages.size(); ++i) {
+            const auto& memory = memory_of(i);
+            if (config_.stages[i] == wanted && std::equal(memory.begin(), memory.end(), machine.wram)) {
+                stage = wanted;
+                return static_cast<int>(i);
+            }
+        }
     // An environment may still be in a level that another has replaced.
     const bool replaced = config_.slot.levels && saved < static_cast<int>(config_.stages.size());
     return replaced ? saved : -1;

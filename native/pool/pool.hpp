@@ -69,8 +69,10 @@ class Pool {
     std::shared_ptr<const smb::Start> start_of(smb::Stage stage, const std::vector<u8>& memory) const;
     const std::vector<u8>& memory_of(std::size_t which) const;
     /// The stage that a console plays, by what it is and what is at $6000; -1 where it is none of these.
-    int index_of(smb::Stage stage, const Machine& machine, int saved) const;
-    const StageLookup lookup_ = [this](auto... what) { return index_of(what...); };
+    int index_of(smb::Stage& stage, const Machine& machine, int saved) const;
+    const StageLookup lookup_ = [this](smb::Stage& stage, const Machine& machine, int saved) {
+        return index_of(stage, machine, saved);
+    };
 
     std::shared_ptr<const Cartridge> cartridge_;
     PoolConfig config_;

@@ -10,8 +10,9 @@
 namespace wz {
 
 /// The index of the stage that a console plays, given the one it was saved with; -1 if it is none of the
-/// pool's.
-using StageLookup = std::function<int(smb::Stage stage, const Machine& machine, int saved)>;
+/// pool's. A moment of a whole game may become one of its stage, and the other way round: `stage` is then
+/// changed.
+using StageLookup = std::function<int(smb::Stage& stage, const Machine& machine, int saved)>;
 
 /// One environment: a console, its episode, and the pictures the agent sees.
 class Slot {

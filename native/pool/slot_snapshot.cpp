@@ -66,10 +66,11 @@ void Slot::load(const std::vector<u8>& blob, const StageLookup& lookup) {
         !number(3, kMost) || !number(4, kMost) || !number(5, 1) || !number(6, 255) ||
         !number(7, static_cast<i32>(smb::End::StepLimit)))
         throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
-    const smb::Stage stage{n[0], n[1]};
+    const smb::Stage saved{n[0], n[1]};
+    smb::Stage stage = saved;
     const int index = lookup(stage, *machine, n[2]);
     if (index < 0)
-        throw SnapshotError("The snapshot is of " + smb::name(stage) +
+        throw SnapshotError("The snapshot is of " + smb::name(saved) +
                             ", which these environments do not have: add it to their stages.");
     if (plane != plane_)
         throw SnapshotError("The snapshot's pictures have another size or colour than this environment's.");
@@ -87,6 +88,10 @@ void Slot::load(const std::vector<u8>& blob, const StageLookup& lookup) {
     for (std::size_t i = 0; i < later; ++i) r(e.journey.room[kFirstRooms + i]);
     if (!possible(e.journey))
         throw SnapshotError("The snapshot is damaged: its episode is in no possible state.");
+    if (stage != saved) {
+        e.journey = {};
+        e.journey.begin(machine->ram, smb::x_pos(machine->ram));
+    }
     stack_ = std::move(stack);
     newest_ = config_->frame_stack - 1;
     machine_ = *machine;

@@ -1,4 +1,4 @@
-"""`warpzone explore`: search for trails through stages by random play, for `warpzone train --trails`."""
+"""`warpzone explore`: find states to start episodes from: trails by random play, or an agent's arrivals."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpzone.cli.flags import parse
-from warpzone.cli.settings import Rom
+from warpzone.cli.settings import Rom, RunsFolder
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import cores
-from warpzone.envs.stages import parse_stages
+from warpzone.envs.stages import ALL_STAGES, GAME, parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import StopFlag
+from warpzone.starts.arrivals import save_arrivals
 from warpzone.starts.exploration import Explorer, find_trail
 from warpzone.starts.trails import Trail, load_trail, save_trail
 
@@ -22,18 +23,21 @@ SAY_EVERY_S = 10.0
 
 
 @dataclass(frozen=True)
-class ExploreConfig(Rom):
+class ExploreConfig(RunsFolder, Rom):
     """Search for a trail through each stage by random play that resumes from promising places.
 
     `warpzone train --trails` then starts episodes along the trails, near their end first (a reverse curriculum).
+
+    With --checkpoint an agent plays from each stage into the next, and its arrivals there are kept: tall or with fire,
+    at another count of the timers. `warpzone train --arrivals` starts a share of the episodes there.
     """
 
     stages: str = "1-1"
     """Stages: 'all', a world such as '3', or '1-1,4-4'."""
     out: Path = Path("trails")
-    """Folder for the trails; stages that have one there are skipped."""
+    """Folder for the trails or arrivals; stages that have some there are skipped."""
     minutes: float = 5.0
-    """Time limit per try, in minutes."""
+    """Time limit per try, with --checkpoint for all stages together, in minutes."""
     tries: int = 1
     """Searches per stage, with successive seeds; the shortest trail is kept."""
     seed: int = 0
@@ -42,6 +46,12 @@ class ExploreConfig(Rom):
     """Stages searched at the same time (0 = one per core)."""
     frame_skip: int = 4
     """Frames each action is held, as in the training."""
+    checkpoint: str = ""
+    """Checkpoint, agent file or run whose arrivals are collected instead of trails."""
+    arrivals: int = 32
+    """Arrivals per stage, with --checkpoint."""
+    device: str = "cpu"
+    """Device of that agent: cpu or cuda."""
 
 
 SETTINGS = {"": ExploreConfig}
@@ -50,12 +60,14 @@ SETTINGS = {"": ExploreConfig}
 def run(argv: list[str]) -> int:
     """Explore; 1 if a stage has no trail in the end."""
     config = parse(ExploreConfig(), argv, "warpzone explore")
-    if config.minutes <= 0 or config.tries < 1 or config.threads < 0:
+    if config.minutes <= 0 or min(config.tries, config.arrivals) < 1 or config.threads < 0:
         raise ConfigError(
-            "--minutes must be more than 0, --tries at least 1, and --threads can't be negative."
+            "--minutes must be more than 0, --tries and --arrivals at least 1, and --threads can't be negative."
         )
     stages = parse_stages(config.stages)
     digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
+    if config.checkpoint:
+        return _collect_arrivals(config, stages, digest)
     with StopFlag(print) as stop, ThreadPoolExecutor(config.threads or cores()) as pool:
 
         def one(stage: str) -> Trail | None:
@@ -79,6 +91,44 @@ def run(argv: list[str]) -> int:
         f"[explore] {sum(t is not None for t in found)} of {len(stages)} stages have a trail in {config.out}"
     )
     return 0 if all(found) else 1
+
+
+def _collect_arrivals(config: ExploreConfig, stages: list[str], digest: str) -> int:
+    """Let an agent play into the stages; 1 if one of them has no arrival in the end."""
+    from warpzone.agents.agent import load_agent
+    from warpzone.agents.arrivals import collect_arrivals
+    from warpzone.run.device import named_device
+
+    entered = [stage for stage in stages if stage not in (ALL_STAGES[0], GAME)]
+    if not entered:
+        raise ConfigError("Nothing leads into 1-1: name later --stages to arrive in.")
+    missing = [stage for stage in entered if not (config.out / f"{stage}.npz").exists()]
+    agent = load_agent(
+        config.checkpoint, config.runs_dir, named_device(config.device), config.threads or cores()
+    )
+    began = said = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said > SAY_EVERY_S:
+            said = time.monotonic()
+            print(f"[explore] {said - began:.0f} s, {done} of {total} arrivals", flush=True)
+
+    with StopFlag(print) as stop:
+        found = collect_arrivals(
+            agent, missing, config.arrivals, seed=config.seed, on_progress=progress,
+            should_stop=lambda: bool(stop) or time.monotonic() - began > 60 * config.minutes,
+            threads=config.threads, rom=config.rom or None,
+        )  # fmt: skip
+    for stage, moments in found.items():
+        if moments:
+            path = save_arrivals(config.out, stage, moments, digest)
+            print(f"[explore] {stage}: {len(moments)} arrivals in {path}", flush=True)
+    without = [stage for stage, moments in found.items() if not moments]
+    print(
+        f"[explore] no arrivals in {', '.join(without)}" if without else "[explore] all stages have arrivals"
+    )
+    return stop.exit_code or int(bool(without))
 
 
 def _explore(config: ExploreConfig, stage: str, seed: int, digest: str, stop: StopFlag) -> Trail | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import read_meta
+from warpzone.envs.stages import ALL_STAGES
 from warpzone.errors import CheckpointError
 from warpzone.master import recipes
 from warpzone.master.card import finish
@@ -18,6 +20,8 @@ TEACHER_RATE = 0.5
 """Clear rate from which on a specialist teaches; a worse one only where nobody has it."""
 MEASURE_SHARE, MEASURE_S = 0.05, 20.0
 """Of a phase, and at least: training after which its speed, and so the length of its schedules, is known."""
+ARRIVAL_SHARE = 0.1
+"""Of the time for polishing, spent on collecting arrivals."""
 FAR = 10**12
 """Decisions: a schedule of this length stays where it begins."""
 MOST_TRIES = 3
@@ -123,18 +127,37 @@ def student_words(work: Work) -> list[str]:
 
 
 def polish(work: Work) -> None:
-    """Train on with buttons that stick in half of the environments, at a low learning rate, teachers kept."""
+    """Train on with buttons that stick in half of the environments, at a low learning rate, teachers kept. A share of
+    the episodes begins as the stage before ended, as in the whole game."""
+    arrive(work)
     _train_to_the_end(work, "polished", polish_words(work))
+
+
+def arrive(work: Work) -> None:
+    """Collect arrivals by the policy's own play in the stages that follow another one of the plan."""
+    folder = work.folder / "arrivals"
+    entered = [b for a, b in pairwise(ALL_STAGES) if {a, b} <= set(work.plan.stages)]
+    if not entered or folder.exists() or work.state.policies.get("polished"):
+        return
+    minutes = ARRIVAL_SHARE * max(work.left_s(), 0.0) / 60
+    job = [
+        "explore", "--checkpoint", first_policy(work), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
+        "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
+        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+    ]  # fmt: skip
+    # Stages without an arrival are practised from their start alone.
+    work.run_all({"arrivals": job}, 1, limited=True)
 
 
 def polish_words(work: Work) -> list[str]:
     """The flags of the polished run: those of the run it begins with, changed."""
-    stages, distilled = work.plan.stages, len(work.plan.groups) > 1
+    stages, distilled, arrivals = work.plan.stages, len(work.plan.groups) > 1, work.folder / "arrivals"
     base = recipes.STUDENT if distilled else recipes.SPECIALIST
     maze = {} if distilled or not set(stages) & set(recipes.MAZES) else recipes.MAZE
     return recipes.words(
         {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
         {"begin-with": first_policy(work)}, base[work.plan.preset], maze, recipes.POLISH,
+        {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},
     )  # fmt: skip
 
 

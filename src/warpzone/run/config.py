@@ -176,8 +176,8 @@ class TrainConfig:
                 raise ConfigError(
                     "--levels needs the native engine in this process: leave --backend and --cluster out."
                 )
-            if self.trail.trails not in ("", AUTO):
-                raise ConfigError("--levels has no trails: leave --trails out.")
+            if self.trail.trails not in ("", AUTO) or self.trail.arrivals:
+                raise ConfigError("--levels has no trails or arrivals: leave --trails and --arrivals out.")
         self.decisions_per_minibatch()
         if self.run.learner == "native":
             if self.replay.per:
@@ -198,8 +198,13 @@ class TrainConfig:
         if self.scale.on_cluster and self.backend.backend != "native":
             raise ConfigError("--cluster runs the native engine: leave --backend out.")
         self._check_ranks()
-        if self.trail.trails not in ("", AUTO) and self.backend.backend != "native":
-            raise ConfigError("--trails needs snapshots, which only the native backend has.")
+        given = [
+            f"--{name}" for name in ("trails", "arrivals") if getattr(self.trail, name) not in ("", AUTO)
+        ]
+        if given and self.backend.backend != "native":
+            raise ConfigError(f"{given[0]} needs snapshots, which only the native backend has.")
+        if len(given) > 1:
+            raise ConfigError("--trails and --arrivals both decide where episodes start: leave one out.")
         forward = self.script.forward_action_id
         if forward is not None and not 0 <= forward < self.view.num_actions:
             names = ", ".join(f"{i} {name}" for i, name in enumerate(action_names(self.view.action_type)))
@@ -243,8 +248,8 @@ class TrainConfig:
         config = self._with_hosts()
         learn = config.learn.in_decisions(config.decisions_per_update)
         config = dataclasses.replace(config, learn=learn)
-        if config.scale.gpus > 1 and config.trail.trails == AUTO:
-            # Where episodes start is decided by one learner's own play.
+        if (config.scale.gpus > 1 or config.trail.arrivals) and config.trail.trails == AUTO:
+            # Where episodes start is decided by one learner's own play, and in one way.
             return config.changed("trail", trails="")
         return config
 

@@ -54,7 +54,7 @@ class LogMetrics:
             **{name: value for envs in session.components.envs for name, value in envs.metrics().items()},
             **session.meter.read(), **run.episodes.summary(), **run.resources.latest(),
             **self._speeds(), "update": progress.update, "global_step": progress.global_step,
-            "stage_share": session.curriculum.shares(), **session.reverse.metrics(),
+            "stage_share": session.curriculum.shares(), **session.reverse.metrics(), **session.arrivals.metrics(),
             "model_compiled": config.learn.compile and session.plan.device.type == "cuda",
             "elapsed_s": progress.elapsed_s,
         }  # fmt: skip

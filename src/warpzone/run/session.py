@@ -34,6 +34,7 @@ from warpzone.run.script import play_scripts
 from warpzone.run.state import EnvironmentStates, LearnerState, RewardStates, RunState, begin_with
 from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
+from warpzone.starts.arrivals import Arrivals, load_arrivals
 from warpzone.starts.curriculum import Curriculum
 from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum
 from warpzone.starts.trail_search import TrailSearch
@@ -78,6 +79,7 @@ class Session:
     run: RunFolder
     curriculum: Curriculum
     reverse: ReverseCurriculum
+    arrivals: Arrivals
     progress: Progress = field(default_factory=Progress)
     confirmed: dict[str, StageResult] = field(default_factory=dict)
     """The last evaluation on fresh episodes."""
@@ -105,6 +107,7 @@ class Session:
                 "envs": EnvironmentStates(components),
                 "collector": components.collector,
                 "trail_starts": self.reverse.play,
+                "arrivals": self.arrivals,
             },
         )
         self._steps = 0
@@ -161,6 +164,7 @@ class Session:
         """Measure a step of the environments in `columns`."""
         self.meter.observe(columns, info, self.components.envs[0].rewards.scale())
         self.reverse.observe(columns, info)
+        self.arrivals.observe(columns, info)
         in_rollout = self.config.collect.rollout_steps * len(self.components.envs)
         self.run.heartbeat.advance((self._steps % in_rollout + 1) / in_rollout)
         self._steps += 1
@@ -170,7 +174,8 @@ class Session:
     def start(self) -> None:
         """Resume if there is something to resume from, and start collecting."""
         plan, components = self.plan, self.components
-        self.reverse.attach([envs for envs in components.envs if envs.has_snapshots])
+        for starts in (self.reverse, self.arrivals):
+            starts.attach([envs for envs in components.envs if envs.has_snapshots])
         saved = None
         if plan.source is not None:
             self.say(str(plan.source))
@@ -282,12 +287,14 @@ def open_session(
     else:
         ways = load_ways(trails, stages, config.view, plan.rom_sha256, rom)
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
+    moments = load_arrivals(config.trail.arrivals, stages, config.view, plan.rom_sha256, rom)
+    arrivals = Arrivals(moments, stages, config.trail.arrival_share, curriculum.weights, config.run.seed)
     with (
         closing(build_components(config, plan.device, say, plan.teachers, placement)) as components,
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):
-        session = Session(plan, stop, components, run, curriculum, reverse)
+        session = Session(plan, stop, components, run, curriculum, reverse, arrivals)
         session.start()
         steered = Steered(components, curriculum, stop, run.heartbeat, session.save_latest, say)
         with closing(Control(run.path, steered)) as control:

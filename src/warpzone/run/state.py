@@ -58,7 +58,7 @@ class RunState:
     def restore_play(self, saved: Mapping[str, Any], say: Say) -> None:
         """Put the environments back into their episodes; where that is not possible, episodes start over."""
         # Earlier versions kept the starts along trails among what was learned.
-        saved = {"trail_starts": saved.get("backward"), **saved}
+        saved = {"trail_starts": saved.get("backward"), "arrivals": {}, **saved}
         try:
             for key, part in self.playing.items():
                 if saved.get(key) is None:

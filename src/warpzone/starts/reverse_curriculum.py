@@ -44,7 +44,7 @@ Search = Callable[[int], Sequence[Sequence[bytes]] | None]
 
 @dataclass(frozen=True)
 class TrailConfig:
-    """The reverse curriculum: episodes that start along a known trail, near the end first."""
+    """Other starts: along a known trail, near the end first (a reverse curriculum), and as the stage before ends."""
 
     trails: str = ""
     """Folder of trails from `warpzone explore`; auto searches stages without progress (empty = none)."""
@@ -52,9 +52,14 @@ class TrailConfig:
     """Initial share of episodes that start on a trail, 0 to 1."""
     trail_patience: int = 500_000
     """Decisions without progress on a stage before its trail is used."""
+    arrivals: str = ""
+    """Folder of arrivals from `warpzone explore --checkpoint` (empty = none)."""
+    arrival_share: float = 0.25
+    """Share of episodes that begin with an arrival, 0 to 1."""
 
     def __post_init__(self) -> None:
         require(self, "trail_share", at_least=0, at_most=1)
+        require(self, "arrival_share", at_least=0, at_most=1)
         require(self, "trail_patience", at_least=0)
 
 

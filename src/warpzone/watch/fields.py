@@ -26,7 +26,7 @@ _GROUPS = {
     "learning": (
         "policy_lag collect_share learn_share approx_kl clip_fraction explained_variance loss_teacher"
     ),
-    "curriculum": "stage_share trail_share trail_cleared",
+    "curriculum": "stage_share trail_share trail_cleared arrival_cleared",
 }
 """Group (also the TensorBoard section) -> its fields, in the order of a record."""
 _NOT_FLOATS: dict[Kind, str] = {
@@ -34,7 +34,7 @@ _NOT_FLOATS: dict[Kind, str] = {
         "update global_step replay_size replay_capacity replay_push_total env_shaping_parse_fail stagnation_envs"
     ),
     "bool": "model_compiled",
-    "object": "clear_rate stage_share trail_cleared",
+    "object": "clear_rate stage_share trail_cleared arrival_cleared",
 }
 
 GROUP_OF: dict[str, str] = {name: group for group, names in _GROUPS.items() for name in names.split()}
