@@ -20,8 +20,8 @@ TEACHER_RATE = 0.5
 """Clear rate from which on a specialist teaches; a worse one only where nobody has it."""
 MEASURE_SHARE, MEASURE_S = 0.05, 20.0
 """Of a phase, and at least: training after which its speed, and so the length of its schedules, is known."""
-ARRIVAL_SHARE = 0.1
-"""Of the time for polishing, spent on collecting arrivals."""
+ARRIVAL_SHARE, ARRIVAL_S = 0.1, 120.0
+"""Of the time for polishing, spent on collecting arrivals, and how much there must be for that."""
 FAR = 10**12
 """Decisions: a schedule of this length stays where it begins."""
 MOST_TRIES = 3
@@ -137,9 +137,9 @@ def arrive(work: Work) -> None:
     """Collect arrivals by the policy's own play in the stages that follow another one of the plan."""
     folder = work.folder / "arrivals"
     entered = [b for a, b in pairwise(ALL_STAGES) if {a, b} <= set(work.plan.stages)]
-    if not entered or folder.exists() or work.state.policies.get("polished"):
+    if not entered or folder.exists() or "polished" in work.state.policies or work.left_s() < ARRIVAL_S:
         return
-    minutes = ARRIVAL_SHARE * max(work.left_s(), 0.0) / 60
+    minutes = ARRIVAL_SHARE * work.left_s() / 60
     job = [
         "explore", "--checkpoint", first_policy(work), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
         "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
