@@ -10,7 +10,7 @@ import numpy as np
 
 from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import idle_starts
-from warpzone.agents.play import evaluation_view, play
+from warpzone.agents.play import play
 from warpzone.envs.make import make_envs
 from warpzone.envs.stages import ALL_STAGES, GAME
 from warpzone.envs.telemetry import died
@@ -34,7 +34,7 @@ def collect_arrivals(
     arrived: dict[str, list[bytes]] = {stage: [] for stage in wanted}
     if not wanted:
         return {}
-    view = replace(evaluation_view(agent.view, noop_max=0, sticky=0.0), stall_limit=0, step_limit=0)
+    view = replace(agent.view, noop_max=0, sticky=0.0, stall_limit=0, step_limit=0)
     starts = {stage: idle_starts(view, before, IDLE, **options) for stage, before in wanted.items()}
     num_envs = min(MOST_ENVIRONMENTS, each * len(wanted))
     random = np.random.default_rng(seed)
