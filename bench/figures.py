@@ -45,11 +45,13 @@ def percent(rate: float, digits: int = 1) -> str:
     return f"{100 * rate:.{digits}f} %"
 
 
-def ratio(name: str, values: Callable[[], dict[str, float]]) -> dict[str, Callable[[], str]]:
+def ratio(
+    name: str, values: Callable[[], dict[str, float]], form: str = ",.0f"
+) -> dict[str, Callable[[], str]]:
     """Three figures: the median of a ratio over the rounds, the lowest and the highest."""
 
     def pick(*keys: str) -> str:
-        return f"{next(values()[key] for key in keys if key in values()):,.0f}"
+        return format(next(values()[key] for key in keys if key in values()), form)
 
     return {
         name: lambda: pick("median"),
@@ -125,7 +127,37 @@ def startup(moment: str, name: str) -> dict[str, Callable[[], str]]:
     }
 
 
+def turns(what: str) -> dict[str, Callable[[], str]]:
+    """How much faster a build is than an older one, by `bench/turns.py`."""
+
+    def values() -> dict[str, float]:
+        results = load("engine_turns.json")["results"]
+        found: dict[str, float] = next(row["ratio"] for row in results if row["what"] == what)
+        return found
+
+    return ratio(f"turns-{what}", values, ".2f")
+
+
+def hosts(envs: int) -> dict[str, Callable[[], str]]:
+    """Environments on hosts against the same in one process, by `bench/cluster_speed.py`."""
+
+    def point() -> dict[str, Any]:
+        points: list[dict[str, Any]] = load("cluster_speed.json")["points"]
+        return next(row for row in points if row["envs_per_host"] == envs)
+
+    return {
+        **ratio(f"hosts-{envs}", lambda: point()["times"], ".2f"),
+        f"hosts-{envs}-bytes": lambda: f"{point()['bytes_per_decision']:.0f}",
+        f"hosts-{envs}-error": lambda: f"{point()['error']:+.0%}",
+    }
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **turns("gray"),
+    **turns("max"),
+    **turns("undrawn"),
+    **hosts(64),
+    **hosts(256),
     **ends("1-1-cpu-seconds", lambda: [run["seconds"] for run in learned("1-1")]),
     **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
     **ends("1-1-cpu-decisions", lambda: [run["decisions"] / 1e6 for run in learned("1-1")], ".2f"),

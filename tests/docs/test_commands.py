@@ -1,157 +1,227 @@
-"""Commands in `bash` blocks of the README and the documentation: short ones run, `train`, `master`, `watch`, `play` and
-`sweep` run as `--dry-run`, `make` as `make -n`. Also links between pages, and the limits that keep pages readable."""
+"""Commands and Python on the pages work as a reader would run them, with settings that make them short.
+
+What can't be run in a test (it needs a GPU, a cluster, a network or many minutes) is marked on its page by
+`<!--not run: why-->` above the block; of such commands only the flags are checked.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.test_play import save_replay
-from tests.run.small_runs import small_run
-from warpzone.cli.commands import COMMANDS
+from tests.run.small_runs import SMALL, Quiet, small_run
+from warpzone.cli.commands import BENCHMARKS, flags_of_commands
 from warpzone.cli.main import main
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-ELSEWHERE = {"pip", "ssh", "jq", "docker", "source", "git"}
-"""Tools that are not ours: their lines are not run."""
-SMALLER = {
-    "train": ["--dry-run"],
-    "master": ["--dry-run"],
+from .pages import PAGES, ROOT, Command, commands, files, scripts
+
+LIMIT_S = 240
+"""Of a process that takes seconds; a busy machine takes many times as long."""
+SERVED = ("warpzone watch mario", "warpzone play", "warpzone levels play levels/seed-7.json")
+"""Pages that are served and opened; the same commands with other flags only say what they would do."""
+SHORTER = {
+    "train": [*SMALL, "--total-updates", "3", "--plain"],
+    "eval": ["--episodes", "2"],
+    "record": ["--tries", "1", "--scale", "1"],
+    "explore": ["--minutes", "0.02"],
+    "sweep": ["--trials", "1", "--no-plots", "--", *SMALL, "--total-updates", "1"],
+    "doctor sync": ["--trials", "1"],
     "watch": ["--dry-run"],
     "play": ["--dry-run"],
-    "sweep": ["--dry-run"],
-    "eval": ["--episodes", "2"],
+    "levels play": ["--dry-run"],
+    "levels check": ["--count", "1"],
+    "levels generate": ["--count", "1"],
+    "examples/compat_dqn.py": ["--decisions", "8"],
 }
+"""What makes a command short, by its words."""
+MAY_FAIL = ("doctor", "explore", "checkpoints backfill")
+"""Exit with 1 where they find something: a missing tool, no trail within the time, a file to repair."""
+SEPARATE = [command for command in commands() if not command.line.startswith(("jq", "warpzone control"))]
+"""All but those that need more than a folder: tests/watch/test_metrics.py runs jq."""
+HIDDEN = re.compile(r"^(?:    )?(?:warpzone|python|make|pip|docker) ", re.MULTILINE)
 
 
-def blocks(page: Path, *kinds: str) -> list[str]:
-    return [text for kind, text in BLOCK.findall(page.read_text()) if kind in kinds]
-
-
-def commands() -> list[tuple[str, str]]:
-    found = []
-    for page in PAGES:
-        for text in blocks(page, "bash", "sh"):
-            lines = [line.partition(" #")[0].strip() for line in text.replace("\\\n", " ").splitlines()]
-            found += [(page.name, line) for line in lines if line and not line.startswith("#")]
-    return list(dict.fromkeys(found))
-
-
-def smaller(words: list[str]) -> list[str]:
-    """The words of a warpzone command with limits that make it short."""
-    if words[:1] == ["doctor"] and len(words) > 1 and words[1] in ("sync", "async"):
-        return [*words, "--trials", "1"]
-    if words[:2] == ["levels", "play"]:
-        return [*words, "--dry-run"]
-    if {"-h", "--help", "--dry-run"} & set(words):
-        return words
-    return [*words, *SMALLER.get(words[0], [])]
+def named(words: list[str]) -> str:
+    """The command that some words begin with, such as `levels play`."""
+    two = " ".join(words[:2])
+    return two if two in flags_of_commands() else words[0]
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run called mario and files of a play, as a reader has after the first commands."""
+    """A folder with what a reader has by then: a clone, a run called mario, files of a play and of a generator."""
     folder = tmp_path_factory.mktemp("reader")
+    for name in ("agents", "bench", "examples", "docs"):
+        (folder / name).symlink_to(ROOT / name)
     (folder / "plays").mkdir()
     for kind in ("replay", "start"):
         save_replay(folder / "plays" / f"pipe.{kind}.json")
+    for name, text in files().items():
+        (folder / name).write_text(text)
+    for name in ("script.py", "train.py"):
+        (folder / name).write_text(
+            "import gym_super_mario_bros\nassert 'warpzone' in gym_super_mario_bros.__file__\n"
+        )
+    (folder / "package").mkdir()
+    (folder / "package" / "train.py").symlink_to(folder / "train.py")
     small_run(folder / "runs", "--run-name", "mario", "--total-updates", "2", "--stall-limit", "20")
+    (folder / "runs" / "demo").symlink_to("mario")
+    assert (
+        main(["levels", "generate", "--seed", "7", "--difficulty", "0.4", "--out", str(folder / "levels")])
+        == 0
+    )
+    assert main(["levels", "export", "2-1", "--out", str(folder / "mine.json")]) == 0
     return folder
 
 
-def test_there_are_commands_on_the_pages_that_need_them() -> None:
-    pages = {page for page, _ in commands()}
-    assert {"README.md", "README.zh-CN.md", "index.md", "live-page.md", "checkpoints.md"} <= pages
+def shell(line: str, folder: Path) -> None:
+    """Run a line as a shell does, with our own Python first."""
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line], cwd=folder, env=environment,
+        capture_output=True, text=True, timeout=LIMIT_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("page", "line"), commands())
-def test_a_command_on_a_page_works(
-    page: str, line: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    words = shlex.split(line)
-    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        name, _, value = words.pop(0).partition("=")
-        monkeypatch.setenv(name, value)
-    tool = Path(words[0]).name
-    if tool in ELSEWHERE:
-        pytest.skip(f"{tool} is not ours")
-    if tool == "make":
-        done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True)
+def serve_and_look(words: list[str], folder: Path) -> None:
+    """Start a command that serves a page, open the address it prints, and press Ctrl+C."""
+    command = [sys.executable, "-m", "warpzone.cli.main", *words[:-1], "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = next(word for line in process.stdout for word in line.split() if word.startswith("http"))
+        with urllib.request.urlopen(address.replace("0.0.0.0", "127.0.0.1"), timeout=LIMIT_S) as page:
+            assert b"<title>" in page.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT_S) == 0
+
+
+def only_check(words: list[str]) -> None:
+    """Of a command that is not run: is there such a command, with such flags?"""
+    if words[0] == "make":
+        done = subprocess.run(
+            ["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S
+        )
         assert done.returncode == 0, done.stderr
-        return
-    if tool == "python":
+    elif words[0] == "python" and words[1] != "-m":
         assert (ROOT / words[1]).is_file()
-        return
-    assert tool == "warpzone", f"{page}: who runs {line!r}?"
-    assert words[1] in COMMANDS
+    elif words[0] == "warpzone":
+        own = words[1 : words.index("--")] if "--" in words else words[1:]
+        known = {flag.name for flag in flags_of_commands()[named(own)]}
+        given = {word.partition("=")[0] for word in own if word.startswith("--")}
+        assert given <= known | {f"--no-{name.removeprefix('--')}" for name in known}
+
+
+def run_it(line: str, folder: Path) -> None:
+    tool, *rest = shlex.split(line)
+    if tool == "make":
+        # The recipe itself, in the environment that runs the tests instead of a new one.
+        assert rest == ["train"]
+        flags = shlex.join([*SHORTER["train"], "--runs-dir", str(folder / "made")])
+        settings = ["-o", ".venv/.installed", f"BIN={Path(sys.executable).parent}", f"ARGS={flags}"]
+        shell(shlex.join(["make", "-C", str(ROOT), *settings, *rest]), folder)
+    elif tool == "python":
+        shell(" ".join([re.sub(r" \d{4,}$", " 64", line), *SHORTER.get(rest[-1], [])]), folder)
+    else:
+        assert tool == "warpzone", "mark it as not run: it is not ours"
+        command = named(rest)
+        whole = [*rest, *([] if {"-h", "--dry-run"} & set(rest) else SHORTER.get(command, []))]
+        if line in SERVED:
+            serve_and_look(whole, folder)
+            return
+        try:
+            status = main(whole)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        assert status in ((0, 1) if command in MAY_FAIL else (0,))
+
+
+@pytest.mark.timeout(2 * LIMIT_S)
+@pytest.mark.parametrize("command", SEPARATE, ids=lambda command: command.line[:80])
+def test_a_command_on_a_page_works(
+    command: Command, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(workplace)
-    try:
-        status = main(smaller(words[1:]))
-    except SystemExit as ended:
-        status = int(ended.code or 0)
-    allowed = (0, 1) if words[1] == "doctor" or "--check" in words else (0,)
-    assert status in allowed, capfd.readouterr().err
+    if command.why_not:
+        only_check(shlex.split(command.line))
+    else:
+        run_it(command.line, workplace)
 
 
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if blocks(page, "python")])
+def test_requests_on_the_pages_are_granted_by_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [command.line for command in commands() if command.line.startswith("warpzone control")]
+    assert len(lines) == 4
+    statuses = []
+
+    class Asking(Quiet):
+        asking: threading.Thread | None = None
+
+        def ask(self) -> None:
+            statuses.extend(main(shlex.split(line)[1:]) for line in [*lines, "warpzone control mario stop"])
+
+        def update(self, record: dict[str, Any]) -> None:
+            if self.asking is None:
+                self.asking = threading.Thread(target=self.ask)
+                self.asking.start()
+
+    display = Asking()
+    small_run(Path("runs"), "--run-name", "mario", "--stages", "1-1,1-2", display=display)
+    assert display.asking is not None
+    display.asking.join(LIMIT_S)
+    assert statuses == [0] * 5
+
+
+def test_most_commands_run_and_those_of_a_readers_first_hour_all_do() -> None:
+    found = commands()
+    assert len([command for command in found if not command.why_not]) > 60
+    for page in ("index.md", "tutorial.md"):
+        ours = [c for c in found if c.page == page and c.line.startswith(("warpzone", "python"))]
+        assert ours
+        assert [command.line for command in ours if command.why_not] == []
+
+
+@pytest.mark.parametrize(
+    "page", [str(page.relative_to(ROOT)) for page in PAGES if "research" not in page.parts]
+)
+def test_no_command_hides_in_a_block_that_is_not_tested(page: str) -> None:
+    text = (ROOT / page).read_text()
+    plain = re.sub(r"^```(?:bash|sh|python)\n.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert HIDDEN.findall(plain) == []
+
+
+@pytest.mark.timeout(2 * LIMIT_S)
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if scripts(page)])
 def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) -> None:
-    script = (
-        tmp_path / "page.py"
-    )  # all of them in a fresh Python: a later block may use names from an earlier one
-    script.write_text("\n\n".join(blocks(ROOT / page, "python")))
-    done = subprocess.run([sys.executable, str(script)], cwd=workplace, capture_output=True, text=True)
+    # All of it in one fresh Python: a later block may use names from an earlier one.
+    script = tmp_path / "page.py"
+    script.write_text("\n\n".join(scripts(ROOT / page)))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=workplace,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
     assert done.returncode == 0, done.stderr
 
 
-def anchors(page: Path) -> set[str]:
-    """Anchors of the headings, as GitHub and MkDocs make them."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    plain = [
-        re.sub(r"[^\w\s-]", "", title.lower()).strip()
-        for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    ]
-    return {re.sub(r"\s", "-", title) for title in plain}
-
-
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
-def test_links_between_pages_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", path.read_text()):
-        linked = path.parent / target if target else path
-        assert linked.exists(), target
-        if anchor:
-            assert anchor in anchors(linked), f"{target}#{anchor}"
-
-
-@pytest.mark.parametrize("readme", ["README.md", "README.zh-CN.md"])
-def test_a_readme_is_short_and_its_tables_are_readable(readme: str) -> None:
-    lines = (ROOT / readme).read_text().splitlines()
-    assert len(lines) < 150
-    shown = [re.sub("<!--.*?-->", "", line) for line in lines]
-    cells = [cell for line in shown if line.startswith("|") for cell in line.strip("|").split("|")]
-    assert [cell for cell in cells if len(re.sub(r"\]\([^)]*\)", "]", cell).split()) > 20] == []
-
-
-def test_both_readmes_say_the_same() -> None:
-    english, chinese = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
-    for pattern in (r"^#+ ", r"^\|", r"^- \*\*", r"^warpzone \S+", r"^make \S+"):
-        found = [re.findall(pattern, text, re.MULTILINE) for text in (english, chinese)]
-        assert found[0] == found[1], pattern
-    assert sorted(re.findall(r"docs/[^)\s]+", english)) == sorted(re.findall(r"docs/[^)\s]+", chinese))
-    for number in re.findall(r"\d[\d,.]*\d", english):
-        assert number in chinese, number
-
-
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
-def test_a_page_has_under_250_lines_and_is_in_the_navigation(page: str) -> None:
-    text = (ROOT / page).read_text()
-    assert len(text.splitlines()) < 250 or "<!-- Written by `python bench/reference.py docs`" in text
-    if page.startswith("docs/"):
-        assert page.removeprefix("docs/") in (ROOT / "mkdocs.yml").read_text()
+def test_benchmarks_on_the_pages_exist() -> None:
+    named_there = {name for page in PAGES for name in re.findall(r"warpzone bench (\w+)", page.read_text())}
+    assert named_there <= BENCHMARKS.keys()
