@@ -3,7 +3,8 @@
 python bench/levels.py [--seeds 10000] [--decisions 300] [--solved 100] [--difficulty 0.3] [--out FILE.json]
 
 The soak plays random decisions on every seed, with difficulties from 0 to 1, and counts how episodes ended; an engine
-that crashes or hangs ends the script. The share of levels with a solution is found by search. The speed is that of
+that crashes or hangs ends the script. It also carries Mario through every level to its end and looks at all blocks that
+the game has built: one that no area of this type in the game has would be garbage on the screen. The share of levels with a solution is found by search. The speed is that of
 stage 1-1 as a level against the plain stage, in turns.
 """
 
@@ -50,11 +51,18 @@ def soak(config: Config, console: Console) -> dict[str, Any]:
     rom, rng = warpzone.rom(), np.random.default_rng(0)
     ends: Counter[str] = Counter()
     styles: Counter[str] = Counter()
-    played = 0
+    known, strange = known_blocks(rom), []
+    played = blocks_seen = 0
     for first in range(0, config.seeds, GROUP):
         seeds = range(first, min(first + GROUP, config.seeds))
         made = [levels.generate(seed, seed % 11 / 10, rom=rom) for seed in seeds]
         styles.update(level.type.name.lower() for level in made)
+        for seed, level in zip(seeds, made, strict=True):
+            grid = levels.blocks(level, rom)
+            blocks_seen += grid.size
+            if others := set(np.unique(grid).tolist()) - known[level.type]:
+                strange.append({"seed": seed, "blocks": sorted(others)})
+                console.print(f"{level.name}: blocks that the game has nowhere: {sorted(others)}")
         envs = MarioVectorEnv(
             len(made), levels=made, size=(16, 16), frame_stack=1, autoreset_mode="same_step"
         )
@@ -72,7 +80,21 @@ def soak(config: Config, console: Console) -> dict[str, Any]:
         envs.close()
         if first % (20 * GROUP) == 0:
             console.print(f"{first + len(made):,} levels, {dict(ends)}")
-    return {"seeds": config.seeds, "decisions": played, "ends": dict(ends), "types": dict(styles)}
+    return {
+        "seeds": config.seeds, "decisions": played, "ends": dict(ends), "types": dict(styles),
+        "blocks": blocks_seen, "levels_with_strange_blocks": strange,
+    }  # fmt: skip
+
+
+def known_blocks(rom: bytes) -> dict[levels.AreaType, set[int]]:
+    """The blocks of the game's own areas, by the type of the area."""
+    known: dict[levels.AreaType, set[int]] = {}
+    for area in levels.all_areas():
+        level = levels.decode(rom, area)
+        if not level.header.timer:
+            continue  # a bonus room: it keeps the time of the area before, so it can't be begun alone
+        known.setdefault(level.type, set()).update(np.unique(levels.blocks(level, rom)).tolist())
+    return known
 
 
 def solvable(config: Config, console: Console) -> dict[str, Any]:
