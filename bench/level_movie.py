@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from identity import movie_buttons
 from rich.console import Console
 from rich.progress import track
 
+from identity import movie_buttons
 from warpzone import levels
 from warpzone.cli.info import made
 from warpzone.engine import Machine
@@ -54,20 +54,24 @@ def compare(area: int, buttons: list[int]) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("movie", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     buttons, console = movie_buttons(given.movie), Console()
     frames = {
-        f"{area:02X}": compare(area, buttons)
-        for area in track(levels.all_areas(), "areas", console=console)
+        f"{area:02X}": compare(area, buttons) for area in track(levels.all_areas(), "areas", console=console)
     }
     results: dict[str, Any] = {
-        **made(), "command": f"python bench/level_movie.py {given.movie.name}", "areas": len(frames), "movie_frames": len(buttons), "frames_in_area": frames, "differences": 0,
+        **made(), "command": f"python bench/level_movie.py {given.movie.name}", "areas": len(frames),
+        "movie_frames": len(buttons), "frames_in_area": frames, "differences": 0,
     }  # fmt: skip
     visited = sum(count > 0 for count in frames.values())
-    console.print(f"{len(frames)} areas, {visited} of them in the movie: no difference in {len(buttons):,} frames each")
+    console.print(
+        f"{len(frames)} areas, {visited} of them in the movie: no difference in {len(buttons):,} frames each"
+    )
     if given.out:
         given.out.write_text(json.dumps(results, indent=2) + "\n")
 

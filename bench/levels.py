@@ -4,8 +4,8 @@ python bench/levels.py [--seeds 10000] [--decisions 300] [--solved 100] [--diffi
 
 The soak plays random decisions on every seed, with difficulties from 0 to 1, and counts how episodes ended; an engine
 that crashes or hangs ends the script. It also carries Mario through every level to its end and looks at all blocks that
-the game has built: one that no area of this type in the game has would be garbage on the screen. The share of levels with a solution is found by search. The speed is that of
-stage 1-1 as a level against the plain stage, in turns.
+the game has built: one that no area of this type in the game has would be garbage on the screen. The share of levels
+with a solution is found by search. The speed is that of stage 1-1 as a level against the plain stage, in turns.
 """
 
 from __future__ import annotations
