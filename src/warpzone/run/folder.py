@@ -109,5 +109,5 @@ class RunFolder:
         )
 
     def close(self) -> None:
-        """Close everything, what was opened last first; a failure in one does not keep the others open."""
+        """Close everything, the heartbeat first and the lock last; a failure in one does not keep the others open."""
         self._open.close()
