@@ -28,7 +28,7 @@ LATER = {
     ],
     "one policy from the ROM, and one recipe for every stage": [
         "master/", "cli/master.py", "cli/master_board.py", "watch/panel/server.py:create_app.master",
-        "starts/trail_search.py",
+        "starts/trail_search.py", "starts/arrivals.py", "agents/arrivals.py", "cli/explore.py:_collect_arrivals",
         "starts/reverse_curriculum.py:Way.is_wanted", "starts/reverse_curriculum.py:Way.along",
         "run/presets.py:suited_to_stages",
     ],

@@ -112,7 +112,7 @@ def load_agent(
     heads = int(meta.architecture.get("value_heads", 1))
     policy = make_policy(model, view, heads, device, "auto", threads)
     fit = fit_weights(weights, policy.state_dict(), str(path))
-    if not fit.is_complete:
+    if fit.missing or fit.unexpected:
         raise CheckpointError(f"{path} does not fit its own description: {'; '.join(fit.report())}.")
     policy.load_state_dict(fit.weights)
     policy.requires_grad_(False)

@@ -178,10 +178,6 @@ class Fit:
     renamed: int
     """Names that differ only by the prefix torch.compile adds."""
 
-    @property
-    def is_complete(self) -> bool:
-        return not (self.missing or self.unexpected)
-
     def report(self) -> list[str]:
         """One line per difference, for the log."""
         lines = []

@@ -43,8 +43,6 @@ class Collector:
         self.seed = seed
         self.num_envs = sum(part.num_envs for part in envs)
         self.version = -1
-        self.decisions = 0
-        """Decisions in the rollouts returned so far."""
         self.rollout_time = 0.0
         """Seconds the last rollout took to collect."""
         self.groups: list[EnvGroup] = []
@@ -72,7 +70,6 @@ class Collector:
         rollout = self.buffers[self.turn]
         self.turn = 1 - self.turn
         self.fill(rollout)
-        self.decisions += rollout.num_decisions
         return rollout
 
     @torch.no_grad()

@@ -24,8 +24,6 @@ class OverlappedCollector:
 
     def __init__(self, inner: Collector) -> None:
         self.inner = inner
-        self.decisions = 0
-        """Decisions in the rollouts returned so far."""
         self.rollout_time = 0.0
         """Seconds the last rollout took to collect."""
         self._free: queue.SimpleQueue[tuple[Rollout, torch.cuda.Event | None] | None] = queue.SimpleQueue()
@@ -33,10 +31,6 @@ class OverlappedCollector:
         self._lent: Rollout | None = None
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
-
-    @property
-    def num_envs(self) -> int:
-        return self.inner.num_envs
 
     def start(self, listeners: Listeners | None = None) -> None:
         """Reset the environments and begin to collect. `listeners` are called on the collecting thread."""
@@ -60,7 +54,6 @@ class OverlappedCollector:
             self._failure = filled
             raise filled
         self._lent, self.rollout_time = filled
-        self.decisions += self._lent.num_decisions
         return self._lent
 
     def close(self) -> None:

@@ -59,7 +59,6 @@ class GradientStep:
         needs_scaling = on_cuda and config.amp and config.amp_dtype == "float16"
         self.scaler = torch.amp.GradScaler("cuda", enabled=needs_scaling)
         self.statistics = torch.zeros(len(STATISTICS), device=device)
-        self.steps = 0
 
     def set_rates(self, learning_rate: float, entropy_coef: float, teacher_coef: float) -> None:
         self.entropy_coef.fill_(entropy_coef)
@@ -91,7 +90,6 @@ class GradientStep:
             self.scaler.scale(loss / len(slices)).backward()  # type: ignore[no-untyped-call]
             self.statistics[:-1] += statistics / len(slices)
         self.statistics[-1] += self.apply_gradients()
-        self.steps += 1
 
     def replay(self, batch: Batch, config: ReplayConfig, advantage_std: Tensor) -> tuple[Tensor, Tensor]:
         """One step on replayed samples: the loss, and each sample's error in value.
@@ -181,7 +179,6 @@ class GraphedStep:
             self.graph.replay()
         else:
             self.graph.replay()
-            self.step.steps += 1
         self.calls += 1
 
     def _run_eagerly(self) -> None:

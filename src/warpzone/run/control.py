@@ -234,7 +234,7 @@ class Control:
         for envs in self._on.parts.envs:
             envs.rewards.config = replace(envs.rewards.config, **rewards)
         if weights is not None:
-            self._on.curriculum.fix(weights)
+            self._on.curriculum.mix = weights
         said = [f"{name} {_shown(before[name])} -> {_shown(value)}" for name, value in values.items()]
         return "set " + "; ".join(said)
 

@@ -40,15 +40,12 @@ class Curriculum:
         self.last_played = np.zeros(n, np.int64)
         self.episodes = 0
         self.mix: NDArray[np.float64] | None = None
+        """Fixed shares that replace those of the curriculum, from the next episode on."""
 
     @property
     def adapts(self) -> bool:
         """Whether the shares change during the run."""
         return (self.kind == "progress" or self.mix is not None) and len(self.stages) > 1
-
-    def fix(self, mix: NDArray[np.float64]) -> None:
-        """Sample stages by these fixed shares from the next episode on."""
-        self.mix = mix
 
     def observe(self, stage: int, cleared: bool, x_max: int, length: int) -> None:
         """Record a finished episode from the true start of a stage."""

@@ -10,8 +10,8 @@ import pytest
 from tests.envs.nes_py.toy_emulators import Faulty, Toy
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
-from warpzone.envs.nes_py.start_log import read_start_log
 from warpzone.envs.nes_py.vector import BackendVectorEnv
+from warpzone.envs.nes_py.worker import read_start_log
 from warpzone.errors import ConfigError
 
 VIEW = ViewConfig(frame_stack=1, size=(8, 8))

@@ -15,8 +15,8 @@ from tests.envs.nes_py.toy_emulators import StuckInPlay, Toy
 from warpzone.engine import FIELDS
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import BackendConfig, BackendError
-from warpzone.envs.nes_py.start_log import STAGES, read_start_log
 from warpzone.envs.nes_py.vector import BackendVectorEnv
+from warpzone.envs.nes_py.worker import STAGES, read_start_log
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError

@@ -17,7 +17,7 @@ from warpzone.envs.interface import Info, Result, TelemetryVector, add_finals, s
 from warpzone.envs.nes_py.config import BackendConfig
 from warpzone.envs.nes_py.emulators import EmulatorFactory, NesPyFactory, plain_errors
 from warpzone.envs.nes_py.episode import EpisodeSettings
-from warpzone.envs.nes_py.start_log import diagnostics_folder
+from warpzone.envs.nes_py.worker import diagnostics_folder
 from warpzone.envs.nes_py.workers import Environments, Reply, Say
 from warpzone.envs.rewards import RewardArrays, RewardConfig
 from warpzone.envs.stages import parse_stages
@@ -54,13 +54,11 @@ class BackendVectorEnv(TelemetryVector):
         self._telemetry = np.zeros((len(FIELDS), num_envs), np.int32)
         self._observations = np.zeros((num_envs, *self.view.shape), np.uint8)
         self._parse_failures = np.zeros(num_envs, np.int64)
-        began = time.perf_counter()
         factory = factory or NesPyFactory(self.stage_names[0], rom)
         prewarm(factory, self.stage_names, self.backend, say)
         self.diagnostics = diagnostics_folder(self.backend.env_diagnostics_dir)
         settings = EpisodeSettings(self.view, tuple(self.stage_names), self.backend)
         self._envs = Environments(num_envs, factory, settings, self.diagnostics, say, seed)
-        self.construction_s = time.perf_counter() - began
 
     @property
     def mode(self) -> str:
