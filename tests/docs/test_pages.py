@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import warpzone
 
 from .pages import PAGES, ROOT
 
@@ -55,3 +59,41 @@ def test_a_page_has_under_250_lines_and_is_in_the_navigation(page: str) -> None:
     assert len(text.splitlines()) < 250 or "<!-- Written by `python bench/reference.py docs`" in text
     if page.startswith("docs/"):
         assert page.removeprefix("docs/") in (ROOT / "mkdocs.yml").read_text()
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name such as warpzone.envs.rewards.RewardConfig can be imported."""
+    module, *attributes = name.split(".")
+    found = importlib.import_module(module)
+    for attribute in attributes:
+        module = f"{module}.{attribute}"
+        if not hasattr(found, attribute):
+            try:
+                importlib.import_module(module)
+            except ImportError:
+                return False
+        found = getattr(found, attribute)
+    return True
+
+
+def test_names_of_the_package_on_the_pages_exist() -> None:
+    pages = [page for page in PAGES if "research" not in page.parts and page.name != "CHANGELOG.md"]
+    names = {
+        name for page in pages for name in re.findall(r"`(warpzone(?:\.\w+)+)\b(?!\.)", page.read_text())
+    }
+    assert len(names) > 15
+    assert sorted(name for name in names if not exists(name)) == []
+
+
+def test_the_table_of_info_has_every_key_with_its_type() -> None:
+    text = (ROOT / "docs" / "environments.md").read_text()
+    section = text.partition("## The info dictionary")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?`) \| (.*?) \|", section, re.MULTILINE)
+    told = {key: kind for keys, kind in rows for key in re.findall(r"`(\w+)`", keys)}
+    envs = warpzone.MarioVectorEnv(1, stage="1-1", size=8, threads=1)
+    envs.reset(seed=0)
+    info = envs.step(np.zeros(1, np.int64))[-1]
+    envs.close()
+    kinds = {key: np.asarray(value).dtype.name for key, value in info.items() if key != "reward_terms"}
+    assert told.pop("reward_terms") == "dict of float32"
+    assert told == {key: "str" if kind.startswith("str") else kind for key, kind in kinds.items()}
