@@ -1,10 +1,13 @@
 """Every way to run the game gives the same bytes: interpreter, skipping, translator, instruction sets, threads.
 
-python bench/identity.py [--frames 10000000] [--movie FILE.fm2] [--out results.json]
+python bench/identity.py [--frames 10000000] [--movie FILE.fm2] [--minutes M] [--out results.json]
 
 Plays the movie, if one is given, and random frames on consoles that differ only in their shortcuts, and compares
-memory, cycles and screens; then plays vectors of environments with every instruction set of this processor, on one
-thread and on all, and compares observations, telemetry and snapshots. Exits 1 at the first difference.
+memory, cycles and screens; plays vectors of environments with every instruction set of this processor, on one
+thread and on all, and compares observations, rewards and snapshots. Exits 1 at the first difference.
+
+The random frames come in parts of PART. After each part the results so far are written to --out, and the same
+command continues there, unless the engine was built anew since.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from warpzone.cli.info import made
-from warpzone.engine import Machine
+from warpzone.engine import Machine, _native
 from warpzone.engine._native import net_kernels
 from warpzone.engine.rom import rom
 from warpzone.envs.vector import MarioVectorEnv
@@ -33,6 +37,7 @@ WAYS = {
     "translator": {"skip_idle_loops": True, "translate": True},
 }
 HELD, ENVIRONMENTS, SKIP = 8, 16, 4
+PART = 200_000
 
 
 def movie_buttons(path: Path) -> list[int]:
@@ -42,7 +47,7 @@ def movie_buttons(path: Path) -> list[int]:
     return held[1:]
 
 
-def random_buttons(frames: int, seed: int) -> Iterator[int]:
+def random_buttons(frames: int, seed: tuple[int, int]) -> Iterator[int]:
     """Starts the game, then mostly runs to the right; now and then anything at all."""
     dice = np.random.default_rng(seed)
     yield from ([0] * 40 + [8] * 4 + [0] * 60)[:frames]
@@ -69,15 +74,15 @@ def compare_ways(buttons: Iterator[int], what: str) -> int:
     return frames
 
 
-def digest(decisions: int, threads: int) -> str:
+def digest(decisions: int, threads: int, seed: int) -> str:
     """Of everything that a vector gives over so many decisions in each environment."""
     found = hashlib.sha256()
     for options in ({}, {"max_pool": True, "sticky": 0.25, "noop_max": 30}):
         envs = MarioVectorEnv(
-            ENVIRONMENTS, stages=["1-1", "1-2", "2-3", "4-4", "8-1"], threads=threads, seed=1, **options
+            ENVIRONMENTS, stages=["1-1", "1-2", "2-3", "4-4", "8-1"], threads=threads, seed=seed, **options
         )
-        dice = np.random.default_rng(0)
-        envs.reset(seed=1)
+        dice = np.random.default_rng(seed)
+        envs.reset(seed=seed)
         for _ in range(decisions):
             observations, rewards, terminated, _, _ = envs.step(dice.integers(7, size=ENVIRONMENTS))
             for array in (observations, rewards, terminated):
@@ -87,18 +92,47 @@ def digest(decisions: int, threads: int) -> str:
     return found.hexdigest()
 
 
-def compare_sets(frames: int) -> dict[str, str]:
+def compare_sets(frames: int, seed: int) -> dict[str, str]:
+    """The digest of so many frames with each instruction set and number of threads."""
     decisions, found = max(frames // (2 * SKIP * ENVIRONMENTS), 1), {}
     for name in net_kernels():
         for threads in (1, os.cpu_count() or 1):
             done = subprocess.run(
-                [sys.executable, __file__, "--digest", str(decisions), str(threads)],
+                [sys.executable, __file__, "--digest", str(decisions), str(threads), str(seed)],
                 env={**os.environ, "WARPZONE_SIMD": name}, check=True, capture_output=True, text=True,
             )  # fmt: skip
             found[f"{name}, {threads} threads"] = done.stdout.strip()
     if len(set(found.values())) != 1:
-        raise SystemExit(f"instruction sets or threads differ: {found}")
+        raise SystemExit(f"instruction sets or threads differ with seed {seed}: {found}")
     return found
+
+
+def started(out: Path | None, seed: int) -> dict[str, Any]:
+    """The results to continue, or empty ones."""
+    engine = hashlib.sha256(Path(str(_native.__file__)).read_bytes()).hexdigest()[:16]
+    if out and out.exists():
+        before: dict[str, Any] = json.loads(out.read_text())
+        if (before.get("engine"), before.get("seed")) == (engine, seed):
+            return before
+        print(f"{out} is of another build or seed: starting anew", file=sys.stderr)
+    return {
+        "engine": engine, "seed": seed, "ways": list(WAYS), "parts": 0, "frames": {"random": 0},
+        "vectors": {"frames": 0, "digests": {}}, "seconds": 0.0,
+    }  # fmt: skip
+
+
+def play_part(results: dict[str, Any], frames: int) -> None:
+    """Add so many random frames of each comparison."""
+    seed, part = results["seed"], results["parts"]
+    played = compare_ways(random_buttons(max(frames // HELD, 1), (seed, part)), "random")
+    digests = compare_sets(frames, seed * 1_000_003 + part)
+    before = results["vectors"]["digests"]
+    results["vectors"]["digests"] = {
+        way: hashlib.sha256((before.get(way, "") + now).encode()).hexdigest() for way, now in digests.items()
+    }
+    results["frames"]["random"] += played
+    results["vectors"]["frames"] += frames
+    results["parts"] += 1
 
 
 def main() -> None:
@@ -107,29 +141,39 @@ def main() -> None:
     )
     parser.add_argument("--frames", type=int, default=10_000_000, help="random frames of each comparison")
     parser.add_argument("--movie", type=Path, help="an .fm2 movie from power-on")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="JSON file for the results")
     parser.add_argument(
-        "--digest", type=int, nargs=2, metavar=("DECISIONS", "THREADS"), help=argparse.SUPPRESS
+        "--minutes", type=float, default=float("inf"), help="stop after the part at that time"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="JSON file for the results, to continue later")
+    parser.add_argument(
+        "--digest", type=int, nargs=3, metavar=("DECISIONS", "THREADS", "SEED"), help=argparse.SUPPRESS
     )
     given = parser.parse_args()
     if given.digest:
         print(digest(*given.digest))
         return
-    began = time.perf_counter()
-    played = {"random": compare_ways(random_buttons(given.frames // HELD, given.seed), "random")}
-    if given.movie:
-        played["movie"] = compare_ways(iter(movie_buttons(given.movie)), "movie")
-    results = {
-        **made(),
-        "ways": list(WAYS),
-        "frames": played,
-        "vectors": {"frames": given.frames, "digests": compare_sets(given.frames)},
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-    print(json.dumps(results, indent=2))
-    if given.out:
-        given.out.write_text(json.dumps(results, indent=2) + "\n")
+    results = started(given.out, given.seed)
+    began, earlier = time.perf_counter(), results["seconds"]
+
+    def record() -> None:
+        results["seconds"] = round(earlier + time.perf_counter() - began, 1)
+        if given.out:
+            whole = given.out.with_suffix(".new")
+            whole.write_text(json.dumps({**made(), **results}, indent=2) + "\n")
+            whole.replace(given.out)
+        done = results["frames"]["random"]
+        print(f"{done:,} of {given.frames:,} frames, {results['seconds']:,.0f} s", file=sys.stderr)
+
+    if given.movie and "movie" not in results["frames"]:
+        results["frames"]["movie"] = compare_ways(iter(movie_buttons(given.movie)), "movie")
+        record()
+    while (left := given.frames - results["frames"]["random"]) > 0:
+        if time.perf_counter() - began > 60 * given.minutes:
+            break
+        play_part(results, min(left, PART))
+        record()
+    print(json.dumps({**made(), **results}, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Two builds of the engine timed alternately, a few milliseconds each, so that what else the machine does hits both.
 
-python bench/turns.py OLD NEW [--what gray|max|undrawn] [--turns 400]
+python bench/turns.py OLD NEW [--what gray,max,undrawn] [--turns 400] [--old TEXT] [--new TEXT] [--out results.json]
 
 OLD and NEW are the program `pool_benchmark` of two builds (cmake -S native). Prints the processor time of a
-decision with each, and the ratio old / new of neighbouring turns: above 1, NEW is faster.
+decision with each, and the ratio old / new of neighbouring turns: above 1, NEW is faster. `--old` and `--new` say
+which builds they are.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ import json
 import os
 import statistics
 import subprocess
+from pathlib import Path
 from typing import IO, cast
 
+from warpzone.cli.info import made
 from warpzone.engine.rom import rom_path
+
+WHAT = ("gray", "max", "undrawn")
 
 
 def sides(commands: dict[str, str], what: str) -> dict[str, subprocess.Popen[str]]:
@@ -55,13 +60,34 @@ def compare(old: str, new: str, what: str, turns: int) -> dict[str, object]:
     }
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("old")
-    parser.add_argument("new")
-    parser.add_argument("--what", choices=("gray", "max", "undrawn"), default="gray")
+    parser.add_argument("old_program", metavar="OLD")
+    parser.add_argument("new_program", metavar="NEW")
+    parser.add_argument("--what", default="gray", help=f"one or more of {','.join(WHAT)}")
     parser.add_argument("--turns", type=int, default=400)
+    parser.add_argument("--old", default="", help="which build OLD is")
+    parser.add_argument("--new", default="", help="which build NEW is")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
     given = parser.parse_args()
-    print(json.dumps(compare(given.old, given.new, given.what, given.turns), indent=2))
+    chosen = given.what.split(",")
+    if set(chosen) - set(WHAT):
+        parser.error(f"--what takes {', '.join(WHAT)}")
+    results = {
+        **made(),
+        # Where the programs lie on this machine says nothing.
+        "command": f"python bench/turns.py OLD NEW --what {given.what} --turns {given.turns}",
+        "load_average": round(os.getloadavg()[0], 1),
+        "old": given.old,
+        "new": given.new,
+        "results": [compare(given.old_program, given.new_program, what, given.turns) for what in chosen],
+    }
+    print(json.dumps(results, indent=2))
+    if given.out:
+        given.out.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

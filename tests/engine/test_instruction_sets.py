@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,16 +71,24 @@ def test_the_net_follows_the_same_variable(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_identity_bench_compares_every_way() -> None:
-    bench = Path(__file__).resolve().parents[2] / "bench" / "identity.py"
-    done = subprocess.run(
-        [sys.executable, str(bench), "--frames", "2400"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    results = json.loads(done.stdout)
-    assert results["frames"] == {"random": 2400}
-    assert len(results["vectors"]["digests"]) == 2 * len(net_kernels())
+def test_identity_bench_compares_every_way_and_continues(tmp_path: Path) -> None:
+    bench, out = Path(__file__).resolve().parents[2] / "bench" / "identity.py", tmp_path / "identity.json"
+
+    def play(frames: int) -> dict[str, Any]:
+        done = subprocess.run(
+            [sys.executable, str(bench), "--frames", str(frames), "--out", str(out)],
+            capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        found: dict[str, Any] = json.loads(out.read_text())
+        assert json.loads(done.stdout) == found
+        return found
+
+    first = play(1600)
+    assert first["frames"] == {"random": 1600}
+    assert len(first["vectors"]["digests"]) == 2 * len(net_kernels())
+    assert len(set(first["vectors"]["digests"].values())) == 1
+    more = play(2400)
+    assert more["frames"] == {"random": 2400}
+    assert more["vectors"]["frames"] == 2400
+    assert more["vectors"]["digests"] != first["vectors"]["digests"]

@@ -91,6 +91,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self._done = np.ones(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
         self._all.flags.writeable = False  # callers get views of it at every step
+        self._present = {f"_{name}": self._all for name in FIELDS}
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
@@ -138,8 +139,8 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = dict(zip(FIELDS, self._info.copy(), strict=True))
         infos["flag_get"] = infos["flag_get"] != 0
-        infos["status"] = _STATUS_NAMES[np.minimum(infos["status"], 2)]
-        infos.update((f"_{name}", self._all) for name in FIELDS)
+        infos["status"] = _STATUS_NAMES.take(infos["status"], mode="clip")
+        infos.update(self._present)
         return infos
 
     def reset(
@@ -178,13 +179,14 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         # A negative number is a large one without its sign.
         if chosen.view(np.uint64).max() >= len(self._bytes):
             raise ConfigError(f"An action is a whole number from 0 to {len(self._bytes) - 1}.")
-        over = self._done.copy()
-        if self._mode == AutoresetMode.DISABLED and over.any():
+        any_over = np.count_nonzero(self._done) > 0
+        if self._mode == AutoresetMode.DISABLED and any_over:
             raise ValueError("cannot step in a done environment! call `reset`")
         if self._copy:
             self._frames = _new_frames(self.num_envs)
         on = self._all
-        if over.any():  # only in next-step mode: the others leave none over
+        if any_over:  # only in next-step mode: the others leave none over
+            over = self._done.copy()
             on = ~over
             self._vector.reset(over, self._draw_starts(over), self._frames)
         self._vector.step(self._bytes[chosen], on, self._frames)
