@@ -12,7 +12,7 @@ COPY pyproject.toml CMakeLists.txt README.md LICENSE /src/
 COPY native /src/native
 COPY src /src/src
 # For every processor of this architecture, as an image is often built on one machine and run on another.
-RUN WARPZONE_PORTABLE=ON pip3 wheel --no-cache-dir --no-deps --wheel-dir /wheels /src
+RUN pip3 wheel --no-cache-dir --no-deps --wheel-dir /wheels /src
 
 FROM ${BASE}
 ARG TORCH_INDEX=cpu

@@ -184,7 +184,7 @@ def build_module(wheel: Wheel, tree: Path, toolchain: Path, programs: Path) -> P
     run(
         *(programs / "cmake", "-G", "Ninja", "-S", ROOT, "-B", tree),
         *("-U", "Python*", "-U", "_Python*", "-U", "nanobind*", "-U", "NB_*"),
-        *("-DCMAKE_BUILD_TYPE=Release", "-DWARPZONE_PORTABLE=ON", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"),
+        *("-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"),
         *(f"-DCMAKE_MAKE_PROGRAM={programs / 'ninja'}", f"-DPython_EXECUTABLE={python}"),
         *(
             f"-DPython_INCLUDE_DIR={include}",

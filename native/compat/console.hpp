@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nes/machine.hpp"
+#include "simd/kernels.hpp"
 
 /// The console as nes-py 8 emulates it, mistakes included: a script written for that package sees the same
 /// bytes and pixels at the same step. docs/compat.md lists where it differs from the hardware.
@@ -60,11 +61,8 @@ struct Screen {
     std::size_t size() const { return std::size_t{kWidth} * kHeight * (rgb ? 3 : 4); }
 };
 
-/// The 32 palette entries as colours: channel by channel, and as words 0x00RRGGBB. Other bits of a slot are
-/// ignored.
-struct Colours {
-    alignas(64) u32 words[32] = {};
-    u8 red[32] = {}, green[32] = {}, blue[32] = {};
+/// The 32 palette entries as colours. Other bits of a slot are ignored.
+struct Colours : simd::Colours {
     u8 of[32] = {};      ///< the palette that they belong to,
     bool known = false;  ///< if any
 };

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "compat/console.hpp"
-#include "compat/emit.hpp"
 #include "nes/palette.hpp"
+#include "nes/ppu_sprites.hpp"
+#include "nes/ppu_tiles.hpp"
 
 namespace wz::compat::ppu {
 namespace {
@@ -61,13 +62,22 @@ const Colours& colours(Console& k) {
     return c;
 }
 
+u8* row(const Screen& screen, int y) {
+    return screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * (screen.rgb ? 3 : 4);
+}
+
+/// The sprites, from the one that the address is at on, whose line is one of [from, to).
+u64 sprites_between(const Ppu& p, int from, int to) {
+    from = std::max(from, 0);
+    return wz::ppu::SpriteLines(p.oam).among(from, to - from) & ~0ull << p.oam_addr / 4;
+}
+
 /// The sprites that line `line` + 1 shows, chosen at the end of `line`.
 void list_sprites(Ppu& p, int line) {
-    const int range = p.tall ? 16 : 8;
     p.listed = 0;
-    for (int i = p.oam_addr / 4; i < 64 && p.listed < 8; ++i)
-        if (static_cast<unsigned>(line - p.oam[i * 4]) < static_cast<unsigned>(range))
-            p.list[p.listed++] = static_cast<u8>(i);
+    for (u64 found = sprites_between(p, line - (p.tall ? 15 : 7), line + 1); found && p.listed < 8;
+         found &= found - 1)
+        p.list[p.listed++] = static_cast<u8>(__builtin_ctzll(found));
 }
 
 /// Line y of sprite i, as 8 pixels of 0..3. The row is computed from where the sprite is now: on line 0,
@@ -131,40 +141,31 @@ void draw_span(Console& k, int y, int from, int to) {
         for (int n = 0; n < p.listed; ++n)
             if (const int x = p.oam[p.list[n] * 4 + 3]; x < to && x + 8 > from)
                 draw_sprite(k, p.list[n], y, line, from, to);
-    Pen(colours(k)).span(k.screen, y, from, to, line);
+    simd::kernels().paint(colours(k), line, from, to, k.screen.rgb, row(k.screen, y));
 }
 
-/// The top `rows` lines of the 33 tiles from v on, as palette slots.
+/// The top `rows` lines of the tiles from v on, as palette slots.
 void draw_tiles(const Console& k, u8* line, u16 v, int rows) {
+    static constexpr u8 kSlots[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const Ppu& p = k.state.ppu;
     const Cartridge& c = *k.cartridge;
-    const int attribute_shift = (v >> 4) & 4, attribute_row = 0x3C0 | ((v >> 4) & 0x38), name_row = v & 0x3E0;
     const u8* const tiles = c.tiles.data() + ((p.background_table << 8) * 8 + (v >> 12 & 7)) * 8;
-    const u8* names = p.vram + c.nametable[(v >> 10) & 3];
-    const u8* const next_names = p.vram + c.nametable[((v >> 10) & 3) ^ 1];
-    int column = v & 31;
-    line -= p.fine_x;
-    for (int i = 0; i < 33; ++i, ++column, line += 8) {
-        if (column == 32) column = 0, names = next_names;
-        const int attribute = names[attribute_row | column >> 2] >> (attribute_shift | (column & 2)) & 3;
-        const u64 slot = splat(static_cast<u8>(attribute << 2));
-        const u8* from = tiles + names[name_row | column] * 64;
-        if (rows == 8)
-            for (int r = 0; r < 8; ++r) store64(line + r * kStride, load64(from + r * 8) | slot);
-        else
-            for (int r = 0; r < rows; ++r) store64(line + r * kStride, load64(from + r * 8) | slot);
-    }
+    wz::ppu::TilesOnLine on_line(p.vram + c.nametable[(v >> 10) & 3],
+                                 p.vram + c.nametable[((v >> 10) & 3) ^ 1], v);
+    simd::kernels().draw_tiles({tiles, on_line.names(), on_line.slots(), on_line.odd(), kSlots},
+                               wz::ppu::TilesOnLine::kPairs, rows, line - p.fine_x, kStride);
 }
 
 /// Whole lines [first, first + count) with background and sprites shown and nothing written meanwhile.
 void draw_lines(Console& k, int first, int count) {
     Ppu& p = k.state.ppu;
-    const Pen pen(colours(k));
+    const Colours& shown = colours(k);
+    const simd::Kernels& does = simd::kernels();
     // Which sprites each line shows; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
     u8 listed[kHeight + 1] = {}, list[kHeight + 1][8];
-    for (int i = p.oam_addr / 4; i < 64; ++i) {
-        const int top = p.oam[i * 4] + 1;
+    for (u64 found = sprites_between(p, first + 1 - range, first + count - 1); found; found &= found - 1) {
+        const int i = __builtin_ctzll(found), top = p.oam[i * 4] + 1;
         for (int y = std::max(top, first + 1); y < std::min(top + range, first + count); ++y)
             if (listed[y] < 8) list[y][listed[y]++] = static_cast<u8>(i);
     }
@@ -180,7 +181,7 @@ void draw_lines(Console& k, int first, int count) {
             u8* line = buffer + kMargin + r * kStride;
             if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
-            pen.line(k.screen, y, line);
+            does.paint(shown, line, 0, kWidth, k.screen.rgb, row(k.screen, y));
             p.v = next_row(p.v);
         }
         p.v = take(p.v, p.t, kHorizontal);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nes/ppu_address.hpp"
+#include "nes/ppu_tiles.hpp"
 #include "simd/kernels.hpp"
 
 namespace wz::ppu {
@@ -15,43 +16,14 @@ inline u8 encoded(const Ppu& p, const Frame& out, u8 colour) {
     return out.encoding ? out.encoding[(p.mask >> 5) * 64 + colour] : colour;
 }
 
-/// The lower four bytes of two words in turn, those of `even` first.
-inline u64 interleave(u64 even, u64 odd) {
-    auto spread = [](u64 v) {
-        v &= 0xFFFFFFFF;
-        v = (v | v << 16) & 0x0000FFFF0000FFFFull;
-        return (v | v << 8) & 0x00FF00FF00FF00FFull;
-    };
-    return spread(even) | spread(odd) << 8;
-}
-
-constexpr int kAllPairs = 17;  ///< pairs of tiles that reach over a whole line
-
 /// The top `rows` lines of `pairs` pairs of tiles from `start` on.
 void draw_tiles(const Ppu& p, const Cartridge& c, const u8* values, u16 start, int pairs, int rows, u8* line,
                 int stride) {
-    const int column = start & 31, fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
-    const u8* const here = p.vram + c.nametable[(start >> 10) & 3];
-    const u8* const next = p.vram + c.nametable[((start >> 10) & 3) ^ 1];
-    // This nametable's row, the other's, and the first tiles of this one again.
-    u8 row[32 + 32 + 8];
-    std::memcpy(row, here + (start & 0x3E0), 32);
-    std::memcpy(row + 32, next + (start & 0x3E0), 32);
-    std::memcpy(row + 64, row, 8);
-    u8* const names = row + column;
-    // Two columns share a slot; a byte of attributes has those of four, for two rows of tiles.
-    u8 slots[16 + 16 + 2];
-    const int attribute_row = 0x3C0 | ((start >> 4) & 0x38), shift = (start >> 4) & 4;
-    auto expand = [&](const u8* from, u8* to) {
-        const u64 pairs_of_four = load64(from + attribute_row) >> shift;
-        store64(to, interleave(pairs_of_four << 2 & splat(12), pairs_of_four & splat(12)));
-        store64(to + 8, interleave(pairs_of_four >> 30 & splat(12), pairs_of_four >> 32 & splat(12)));
-    };
-    expand(here, slots);
-    expand(next, slots + 16);
-    slots[32] = slots[33] = slots[0];
-
-    alignas(8) u8 decoded[2 * kAllPairs][64];  // of a cartridge whose patterns may change
+    const int fine_y = start >> 12, table = (p.ctrl & kBackgroundTable) ? 256 : 0;
+    TilesOnLine on_line(p.vram + c.nametable[(start >> 10) & 3],
+                        p.vram + c.nametable[((start >> 10) & 3) ^ 1], start);
+    u8* const names = on_line.names();
+    alignas(8) u8 decoded[2 * TilesOnLine::kPairs][64];  // of a cartridge whose patterns may change
     const u8* tiles = c.tiles.data() + table * 64 + fine_y * 8;
     if (__builtin_expect(c.chr_is_ram, 0)) {
         for (int i = 0; i < 2 * pairs; ++i) {
@@ -61,7 +33,7 @@ void draw_tiles(const Ppu& p, const Cartridge& c, const u8* values, u16 start, i
         }
         tiles = decoded[0];
     }
-    simd::kernels().draw_tiles({tiles, names, slots + column / 2, column & 1, values}, pairs, rows,
+    simd::kernels().draw_tiles({tiles, names, on_line.slots(), on_line.odd(), values}, pairs, rows,
                                line - p.fine_x, stride);
 }
 
@@ -122,7 +94,7 @@ struct VisibleSprites {
     VisibleSprites(const Ppu& p, int first, int last) {
         if (!(p.mask & kShowSprites)) return;
         const int height = (p.ctrl & kTallSprites) ? 16 : 8, low = std::max(first - height, 0);
-        u64 found = SpriteLines(p).among(low, last - 1 - low);
+        u64 found = SpriteLines(p.oam).among(low, last - 1 - low);
         const bool crowd = __builtin_popcountll(found) > 8;
         u8 shown[Frame::kHeight];
         if (crowd) std::memset(shown + first, 0, static_cast<std::size_t>(last - first));
@@ -193,7 +165,7 @@ void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
         if (out.reader) rows = std::min(rows, Frame::kNewest - y % Frame::kNewest);
         u8* line = out.line(y);
         if (p.mask & kShowBackground) {
-            draw_tiles(p, c, values, start, kAllPairs, rows, line, Frame::kStride);
+            draw_tiles(p, c, values, start, TilesOnLine::kPairs, rows, line, Frame::kStride);
             if (!(p.mask & kLeftBackground))
                 for (int r = 0; r < rows; ++r) store64(line + r * Frame::kStride, splat(values[0]));
         } else {

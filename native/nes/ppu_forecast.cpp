@@ -90,7 +90,7 @@ i64 overflow_on_line(const Ppu& p, int line) {
 
 i64 forecast_overflow(const Ppu& p, int line) {
     const int height = (p.ctrl & kTallSprites) ? 16 : 8;
-    if (!SpriteLines(p).crowded(height)) return kNever;
+    if (!SpriteLines(p.oam).crowded(height)) return kNever;
     i8 change[272] = {};
     int top = Frame::kHeight, bottom = 0;
     for (int i = 0; i < 64; ++i) {

@@ -26,9 +26,9 @@ struct SpriteLines {
     static constexpr int kCount = 64, kLanes = 16, kVectors = kCount / kLanes;
     using Vector = u8 __attribute__((vector_size(kLanes)));
     Vector line[kVectors];
-    explicit SpriteLines(const Ppu& p) {
+    explicit SpriteLines(const u8* oam) {
         alignas(kLanes) u8 each[kCount];
-        for (int i = 0; i < kCount; ++i) each[i] = p.oam[4 * i];
+        for (int i = 0; i < kCount; ++i) each[i] = oam[4 * i];
         std::memcpy(line, each, sizeof line);
     }
     static Vector all(int value) {

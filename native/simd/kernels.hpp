@@ -25,6 +25,12 @@ struct Columns {
     const Lanes* lanes;  ///< ceil(width / 16); null where sixteen outputs touch more than 64 inputs
 };
 
+/// 32 palette entries as colours: as words 0x00RRGGBB, and channel by channel.
+struct Colours {
+    alignas(64) u32 words[32] = {};
+    alignas(16) u8 red[32] = {}, green[32] = {}, blue[32] = {};
+};
+
 /// The vector loops of drawing and of shrinking, once for each instruction set. All give the same bytes.
 struct Kernels {
     static constexpr int kWidth = 256;
@@ -47,6 +53,9 @@ struct Kernels {
     void (*shrink)(const u8* const* lines, const u16* weights, const Columns& columns, u8* out);
     /// out[x] = the larger of a[x] and b[x], for kWidth columns.
     void (*brighter)(const u8* a, const u8* b, u8* out);
+    /// Pixels [from, to) of a line of palette slots, by their low five bits, in `row`: bytes red, green,
+    /// blue, or words. Reads up to 15 slots behind them.
+    void (*paint)(const Colours& colours, const u8* slots, int from, int to, bool rgb, u8* row);
 };
 
 /// Those of the chosen set (simd/sets.hpp). Throws SetError on the first call.

@@ -1,8 +1,8 @@
-#include "simd/kernels_impl.hpp"
+#include "simd/paint_impl.hpp"
 
 namespace wz::simd {
 
 extern const Kernels kAvx512;
-const Kernels kAvx512 = {draw_tiles, map_bytes, shrink, brighter};
+const Kernels kAvx512 = {draw_tiles, map_bytes, shrink, brighter, paint};
 
 }  // namespace wz::simd

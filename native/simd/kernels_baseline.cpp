@@ -1,8 +1,8 @@
-#include "simd/kernels_impl.hpp"
+#include "simd/paint_impl.hpp"
 
 namespace wz::simd {
 
 extern const Kernels kBaseline;
-const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter};
+const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter, paint};
 
 }  // namespace wz::simd

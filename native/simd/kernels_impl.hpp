@@ -2,6 +2,7 @@
 // Included once for each instruction set. Everything here is internal to the file that includes it, and
 // nothing inline from elsewhere is called, so that no function made for one processor is linked into
 // another's code.
+#include <cstddef>
 #include <cstring>
 
 #include "simd/kernels.hpp"
@@ -25,37 +26,49 @@ inline u8 slot(const Kernels::Tiles& t, int i) { return t.slots[(i + t.odd) >> 1
 inline __m128i load_line(const u8* from) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)); }
 
 /// The four values of a tile's palette, again and again.
-inline __m256i palette_of(const Kernels::Tiles& t, int i) {
+inline __m256i palette_at(const u8* values) {
     int four;
-    std::memcpy(&four, t.values + slot(t, i), 4);
+    std::memcpy(&four, values, 4);
     return _mm256_set1_epi32(four);
 }
 
-void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
-    for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
-        const u8 *left = tile(t, i), *right = tile(t, i + 1);
-        const __m256i left_palette = palette_of(t, i), right_palette = palette_of(t, i + 1);
-        auto at = [&](int r) { return reinterpret_cast<__m128i*>(line + r * stride); };
-        if (rows < 8) {
-            const __m128i low = _mm256_castsi256_si128(left_palette),
-                          high = _mm256_castsi256_si128(right_palette);
+// What `tiles` points to is read anew for every tile unless it is copied: a store of bytes could change it.
+void draw_tiles(const Kernels::Tiles& tiles, int pairs, int rows, u8* line, int stride) {
+    const Kernels::Tiles t = tiles;
+    if (rows < 8) {
+        for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
+            const u8 *left = tile(t, i), *right = tile(t, i + 1);
+            const __m128i low = _mm256_castsi256_si128(palette_at(t.values + slot(t, i))),
+                          high = _mm256_castsi256_si128(palette_at(t.values + slot(t, i + 1)));
             for (int r = 0; r < rows; ++r)
-                _mm_storeu_si128(at(r), _mm_unpacklo_epi64(_mm_shuffle_epi8(low, load_line(left + r * 8)),
-                                                           _mm_shuffle_epi8(high, load_line(right + r * 8))));
-            continue;
+                _mm_storeu_si128(reinterpret_cast<__m128i*>(line + r * stride),
+                                 _mm_unpacklo_epi64(_mm_shuffle_epi8(low, load_line(left + r * 8)),
+                                                    _mm_shuffle_epi8(high, load_line(right + r * 8))));
         }
-        auto four_lines = [](const u8* from, __m256i palette) {
-            return _mm256_shuffle_epi8(palette, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-        };
-        for (int from = 0; from < 8; from += 4) {
-            const __m256i a = four_lines(left + from * 8, left_palette),
-                          b = four_lines(right + from * 8, right_palette);
-            const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
-            _mm_storeu_si128(at(from), _mm256_castsi256_si128(even));
-            _mm_storeu_si128(at(from + 1), _mm256_castsi256_si128(odd));
-            _mm_storeu_si128(at(from + 2), _mm256_extracti128_si256(even, 1));
-            _mm_storeu_si128(at(from + 3), _mm256_extracti128_si256(odd, 1));
-        }
+        return;
+    }
+    const std::ptrdiff_t next = stride;
+    auto four_lines = [next](const u8* left, const u8* right, __m256i left_palette, __m256i right_palette,
+                             u8* to) {
+        const __m256i a =
+            _mm256_shuffle_epi8(left_palette, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(left)));
+        const __m256i b =
+            _mm256_shuffle_epi8(right_palette, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(right)));
+        const __m256i even = _mm256_unpacklo_epi64(a, b), odd = _mm256_unpackhi_epi64(a, b);
+        auto at = [&](int r) { return reinterpret_cast<__m128i*>(to + r * next); };
+        _mm_storeu_si128(at(0), _mm256_castsi256_si128(even));
+        _mm_storeu_si128(at(1), _mm256_castsi256_si128(odd));
+        _mm_storeu_si128(at(2), _mm256_extracti128_si256(even, 1));
+        _mm_storeu_si128(at(3), _mm256_extracti128_si256(odd, 1));
+    };
+    u8* half = line + 4 * next;
+    for (std::ptrdiff_t i = 0; i < 2 * pairs; i += 2, line += 16, half += 16) {
+        const u8 *left = t.first + t.names[i] * 64, *right = t.first + t.names[i + 1] * 64;
+        const u8* slots = t.slots + (i >> 1);
+        const __m256i left_palette = palette_at(t.values + slots[0]),
+                      right_palette = palette_at(t.values + slots[t.odd]);
+        four_lines(left, right, left_palette, right_palette, line);
+        four_lines(left + 32, right + 32, left_palette, right_palette, half);
     }
 }
 

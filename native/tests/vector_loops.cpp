@@ -57,6 +57,29 @@ void check_brighter(const Kernels& k, Random& r) {
     for (int i = 0; i < 256; ++i) EXPECT(out[i] == std::max(a[i], b[i]));
 }
 
+void check_paint(const Kernels& k, Random& r) {
+    simd::Colours c;
+    for (int i = 0; i < 32; ++i) {
+        c.red[i] = r.byte(), c.green[i] = r.byte(), c.blue[i] = r.byte();
+        c.words[i] = static_cast<u32>(c.red[i] << 16 | c.green[i] << 8 | c.blue[i]);
+    }
+    u8 slots[256 + 15];
+    fill(r, slots, sizeof slots);
+    const bool whole = r.chance(30);
+    const int from = whole ? 0 : static_cast<int>(r.below(256)),
+              to = whole ? 256 : from + static_cast<int>(r.below(static_cast<u32>(257 - from)));
+    for (const bool rgb : {true, false}) {
+        std::vector<u8> found(256 * 4, 0xAA), expected = found;
+        k.paint(c, slots, from, to, rgb, found.data());
+        for (int x = from; x < to; ++x) {
+            const int i = slots[x] & 31;
+            const u8 bytes[4] = {rgb ? c.red[i] : c.blue[i], c.green[i], rgb ? c.blue[i] : c.red[i], 0};
+            std::copy_n(bytes, rgb ? 3 : 4, expected.begin() + x * (rgb ? 3 : 4));
+        }
+        EXPECT(found == expected);
+    }
+}
+
 /// Reference: the mean of the area that an output pixel covers, on a ruler that both divide.
 u8 area_mean(const std::vector<u8>& in, int lines, int height, int width, int i, int j) {
     i64 sum = 0;
@@ -118,6 +141,7 @@ int main() {
             check_tiles(k, r);
             check_lookup(k, r);
             check_brighter(k, r);
+            check_paint(k, r);
         }
         Random r(1);
         for (const auto& s : sizes) check_pictures(k, r, s[0], s[1], s[2]);

@@ -48,7 +48,7 @@ SWITCHES = {
     "MARIO_SUPPRESS_FC_STAGE_WARN": "1: no warning about a stage that a backend can't start",
     "MARIO_FC_STRICT_STAGE": "1: such a stage is an error",
     "WARPZONE_ROM": "path of the ROM, also in Python",
-    "WARPZONE_PORTABLE": "1: build for every processor instead of this one (when installing)",
+    "WARPZONE_PORTABLE": "has no effect: every build runs on every processor of its architecture",
     "WARPZONE_SIMD": "instruction set of the engine: baseline, avx2, avx512 or neon",
     "WARPZONE_SANITIZE": "1: build with sanitizers (when installing)",
     "WARPZONE_FUZZ_SECONDS": "seconds that the engine's fuzz test runs",

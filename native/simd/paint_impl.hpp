@@ -1,16 +1,9 @@
 #pragma once
-#include "compat/console.hpp"
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__ARM_NEON)
-#include <arm_neon.h>
-#endif
+// Included once for each instruction set, as kernels_impl.hpp is.
+#include "simd/kernels_impl.hpp"
 
-namespace wz::compat {
-
-inline u8* row(const Screen& screen, int y) {
-    return screen.pixels + std::size_t{kWidth} * static_cast<std::size_t>(y) * (screen.rgb ? 3 : 4);
-}
+namespace wz::simd {
+namespace {
 
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 
@@ -20,19 +13,13 @@ class Pen {
     explicit Pen(const Colours& c)
         : low_(_mm512_load_si512(c.words)), high_(_mm512_load_si512(c.words + 16)) {}
 
-    /// Writes a whole line of palette slots.
-    void line(const Screen& screen, int y, const u8* slots) const {
-        u8* out = row(screen, y);
-        if (!screen.rgb) {
-            for (int x = 0; x < kWidth; x += 16) _mm512_storeu_si512(out + x * 4, words(slots + x));
-            return;
-        }
+    void rgb_line(const u8* slots, u8* out) const {
         // Four times 48 bytes, in quarters of 12 and 4 of nothing, move together into three times 64.
         const __m512i first = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 17, 18, 20);
         const __m512i second = _mm512_setr_epi32(5, 6, 8, 9, 10, 12, 13, 14, 16, 17, 18, 20, 21, 22, 24, 25);
         const __m512i third =
             _mm512_setr_epi32(10, 12, 13, 14, 16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30);
-        for (int x = 0; x < kWidth; x += 64, out += 192) {
+        for (int x = 0; x < Kernels::kWidth; x += 64, out += 192) {
             const __m512i a = triples(slots + x), b = triples(slots + x + 16), c = triples(slots + x + 32),
                           d = triples(slots + x + 48);
             _mm512_storeu_si512(out, _mm512_permutex2var_epi32(a, first, b));
@@ -41,13 +28,11 @@ class Pen {
         }
     }
 
-    /// Writes pixels [from, to) of it; up to 15 slots behind them are read.
-    void span(const Screen& screen, int y, int from, int to, const u8* slots) const {
+    void span(const u8* slots, int from, int to, bool rgb, u8* out) const {
         const __m512i close = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
-        u8* out = row(screen, y);
         for (int x = from; x < to; x += 16) {
             const int n = to - x < 16 ? to - x : 16;
-            if (screen.rgb)
+            if (rgb)
                 _mm512_mask_storeu_epi8(out + x * 3, (u64{1} << 3 * n) - 1,
                                         _mm512_permutexvar_epi32(close, triples(slots + x)));
             else
@@ -70,23 +55,20 @@ class Pen {
     __m512i low_, high_;
 };
 
+void paint(const Colours& colours, const u8* slots, int from, int to, bool rgb, u8* row) {
+    const Pen pen(colours);
+    if (rgb && from == 0 && to == Kernels::kWidth)
+        pen.rgb_line(slots, row);
+    else
+        pen.span(slots, from, to, rgb, row);
+}
+
 #else
 
-class Pen {
-  public:
-    explicit Pen(const Colours& c) : colours_(c) {}
-    void line(const Screen& screen, int y, const u8* slots) const { span(screen, y, 0, kWidth, slots); }
-    void span(const Screen& screen, int y, int from, int to, const u8* slots) const;
-
-  private:
-    const Colours& colours_;
-};
-
-inline void Pen::span(const Screen& screen, int y, int from, int to, const u8* slots) const {
-    const Colours& c = colours_;
+void paint(const Colours& c, const u8* slots, int from, int to, bool rgb, u8* row) {
     int x = from;
-    if (screen.rgb) {
-        u8* out = row(screen, y) + from * 3;
+    if (rgb) {
+        u8* out = row + from * 3;
 #if defined(__AVX2__)
         // Three planes of 16 become 48 interleaved bytes; -1 leaves a byte to the other planes.
         alignas(16) static constexpr i8 kPlace[3][3][16] = {
@@ -128,12 +110,12 @@ inline void Pen::span(const Screen& screen, int y, int from, int to, const u8* s
 #endif
         // A word each: its fourth byte is the next pixel's first, so the last pixel of a span takes three.
         for (; x < to; ++x, out += 3) {
-            const u32 rgb = __builtin_bswap32(c.words[slots[x] & 31]) >> 8;
-            std::memcpy(out, &rgb, x + 1 < to ? 4 : 3);
+            const u32 word = __builtin_bswap32(c.words[slots[x] & 31]) >> 8;
+            std::memcpy(out, &word, x + 1 < to ? 4 : 3);
         }
         return;
     }
-    u8* out = row(screen, y) + from * 4;
+    u8* out = row + from * 4;
 #if defined(__AVX2__)
     for (; x + 32 <= to; x += 32, out += 128) {
         const __m256i slot = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + x));
@@ -174,4 +156,5 @@ inline void Pen::span(const Screen& screen, int y, int from, int to, const u8* s
 
 #endif
 
-}  // namespace wz::compat
+}  // namespace
+}  // namespace wz::simd
