@@ -85,37 +85,52 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def environment() -> dict[str, str]:
+    """Of a reader's shell: our own Python first, one thread for the sums, and nothing of a `make` around the tests."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return {**kept, "OMP_NUM_THREADS": "1", "PATH": path}
+
+
 def shell(line: str, folder: Path) -> None:
-    """Run a line as a shell does, with our own Python first."""
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    """Run a line as a shell does."""
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", line], cwd=folder, env=environment,
-        capture_output=True, text=True, timeout=LIMIT_S,
-    )  # fmt: skip
+        ["bash", "-euo", "pipefail", "-c", line],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def serve_and_look(words: list[str], folder: Path) -> None:
     """Start a command that serves a page, open the address it prints, and press Ctrl+C."""
-    command = [sys.executable, "-m", "warpzone.cli.main", *words[:-1], "--port", "0"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "warpzone.cli.main", *words, "--port", "0"]
+    process = subprocess.Popen(command, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True)
+    try:
         assert process.stdout is not None
         address = next(word for line in process.stdout for word in line.split() if word.startswith("http"))
-        with urllib.request.urlopen(address.replace("0.0.0.0", "127.0.0.1"), timeout=LIMIT_S) as page:
+        with urllib.request.urlopen(address, timeout=LIMIT_S) as page:
             assert b"<title>" in page.read()
         process.send_signal(signal.SIGINT)
         assert process.wait(LIMIT_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def only_check(words: list[str]) -> None:
     """Of a command that is not run: is there such a command, with such flags?"""
     if words[0] == "make":
         done = subprocess.run(
-            ["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S
+            ["make", "-n", *words[1:]],
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
         )
         assert done.returncode == 0, done.stderr
     elif words[0] == "python" and words[1] != "-m":
@@ -140,10 +155,10 @@ def run_it(line: str, folder: Path) -> None:
     else:
         assert tool == "warpzone", "mark it as not run: it is not ours"
         command = named(rest)
-        whole = [*rest, *([] if {"-h", "--dry-run"} & set(rest) else SHORTER.get(command, []))]
         if line in SERVED:
-            serve_and_look(whole, folder)
+            serve_and_look(rest, folder)
             return
+        whole = [*rest, *([] if {"-h", "--dry-run"} & set(rest) else SHORTER.get(command, []))]
         try:
             status = main(whole)
         except SystemExit as ended:
@@ -214,7 +229,7 @@ def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) 
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=workplace,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
