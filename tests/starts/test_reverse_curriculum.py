@@ -18,6 +18,7 @@ from warpzone.starts.reverse_curriculum import (
     TOGETHER,
     ReverseCurriculum,
     TrailConfig,
+    TrailStarts,
     Way,
 )
 
@@ -223,14 +224,14 @@ def test_its_state_goes_on_where_it_was_saved() -> None:
         made.observe(slice(0, 4), ended(1, i % 3 == 1, i > 0, i > 0))
     other, others = backward(seed=6)
     other.load_state_dict(made.state_dict())
-    other.play.load_state_dict(made.play.state_dict())
+    TrailStarts(other).load_state_dict(TrailStarts(made).state_dict())
     assert others.queued == envs.queued[-1:]
     for i in range(50):
         for one in (made, other):
             one.observe(slice(0, 4), ended(1, i % 2 == 0, True, True))
     assert others.queued[1:] == envs.queued[-50:]
     assert other.state_dict() == made.state_dict()
-    assert other.play.state_dict() == made.play.state_dict()
+    assert TrailStarts(other).state_dict() == TrailStarts(made).state_dict()
 
 
 def test_a_way_that_has_changed_begins_anew() -> None:
@@ -241,7 +242,7 @@ def test_a_way_that_has_changed_begins_anew() -> None:
     )
     longer.attach([Recorder()])
     longer.load_state_dict(made.state_dict())
-    longer.play.load_state_dict(made.play.state_dict())
+    TrailStarts(longer).load_state_dict(TrailStarts(made).state_dict())
     assert not longer.ways[1].cleared.any()
 
 
@@ -250,7 +251,7 @@ def test_a_run_of_before_patience_was_counted_in_decisions_goes_on_with_its_ways
     old = made.state_dict()
     old["ways"] = {"4-4": [40, 0, 0.5, [1.0] * PARTS]}
     made.load_state_dict(old)
-    made.play.load_state_dict({**made.play.state_dict(), **old})
+    TrailStarts(made).load_state_dict({**TrailStarts(made).state_dict(), **old})
     assert not made.ways[1].cleared.any()
     assert envs.queued == []
 

@@ -16,7 +16,9 @@ def make_envs(
     view: ViewConfig, num_envs: int, stages: Sequence[str], *, threads: int = 0, seed: int = 0, **options: Any
 ) -> MarioVectorEnv:
     """A vector of environments with this view. A stage may also be "levels-0-199@0.3" or "levels@0.3"."""
-    found = {name: named_levels(name, _image(options)) for name in stages if "@" in name}
+    rom = options.get("rom")
+    generated = [name for name in stages if "@" in name]
+    found = {name: named_levels(name, rom if isinstance(rom, bytes) else find_rom(rom)) for name in generated}
     levels = [level for named in found.values() for level in named or ()]
     if levels:
         options = {**options, "levels": levels}
@@ -24,8 +26,3 @@ def make_envs(
     return MarioVectorEnv(
         num_envs, stages=plain or None, threads=threads, seed=seed, **{**asdict(view), **options}
     )
-
-
-def _image(options: dict[str, Any]) -> bytes:
-    rom = options.get("rom")
-    return rom if isinstance(rom, bytes) else find_rom(rom)

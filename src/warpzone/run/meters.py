@@ -22,7 +22,7 @@ _MOVE = 256
 _GRAIN = 2.0**20
 """Rewards are summed in fractions of this, exactly: however many steps are summed at once, the sum is the same."""
 _ARRAYS = ("progress", "idle", "x")
-_SUMS = ("steps", "forward", "decisions", "dx", "gain", "scaled", "raw", "max_x")
+_SUMS = ("forward", "decisions", "dx", "gain", "scaled", "raw", "max_x")
 
 
 class _Steps:
@@ -70,7 +70,7 @@ class EnvironmentMeter:
         self._clear()
 
     def _clear(self) -> None:
-        self._steps = self._forward = self._decisions = 0
+        self._forward = self._decisions = 0
         self._dx = self._gain = self._scaled = self._raw = 0.0
         self._max_x = 0
 
@@ -101,7 +101,6 @@ class EnvironmentMeter:
         since = np.argmax(changed[::-1], axis=0)
         self._idle[columns] = np.where(changed.any(axis=0), since, self._idle[columns] + n)
         self._progress[columns], self._x[columns] = progress[-1], steps.x[n - 1]
-        self._steps += n
         self._decisions += dx.size
         self._forward += int((dx > 0).sum())
         self._dx += float(dx.clip(-_MOVE, _MOVE).sum())

@@ -36,7 +36,7 @@ from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
 from warpzone.starts.arrivals import Arrivals, load_arrivals
 from warpzone.starts.curriculum import Curriculum
-from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum
+from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum, TrailStarts
 from warpzone.starts.trail_search import TrailSearch
 from warpzone.starts.trails import load_ways
 
@@ -106,7 +106,7 @@ class Session:
             playing={
                 "envs": EnvironmentStates(components),
                 "collector": components.collector,
-                "trail_starts": self.reverse.play,
+                "trail_starts": TrailStarts(self.reverse),
                 "arrivals": self.arrivals,
             },
         )

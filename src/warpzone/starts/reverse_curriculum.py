@@ -291,11 +291,6 @@ class ReverseCurriculum:
                 if way is not None and moments is not None and len(moments) in (0, len(way.starts)):
                     way.load_state_dict(saved)
 
-    @property
-    def play(self) -> TrailStarts:
-        """The current episodes."""
-        return TrailStarts(self)
-
 
 class TrailStarts:
     """Where the current episodes started, and where the next ones will; saved with the environments."""
