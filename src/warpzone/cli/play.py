@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlayConfig(Rom, Page):
-    """Play yourself, on the console that the agents play on: in the browser, with the keyboard.
+    """Play yourself, on the emulator that the agents play on: in the browser, with the keyboard.
 
     Arrows move, Z or A is B (run, fire), X or S is A (jump), Enter is Start, Shift is Select; P pauses, R begins again.
     """
