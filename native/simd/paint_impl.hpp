@@ -104,8 +104,10 @@ void paint(const Colours& c, const u8* slots, int from, int to, bool rgb, u8* ro
         const uint8x16x2_t blue = {vld1q_u8(c.blue), vld1q_u8(c.blue + 16)};
         for (; x + 16 <= to; x += 16, out += 48) {
             const uint8x16_t slot = vandq_u8(vld1q_u8(slots + x), vdupq_n_u8(31));
-            vst3q_u8(out,
-                     uint8x16x3_t{vqtbl2q_u8(red, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(blue, slot)});
+            // Named, as vst3q_u8 is a macro for Clang, where commas in braces part arguments.
+            const uint8x16x3_t pixels = {vqtbl2q_u8(red, slot), vqtbl2q_u8(green, slot),
+                                         vqtbl2q_u8(blue, slot)};
+            vst3q_u8(out, pixels);
         }
 #endif
         // A word each: its fourth byte is the next pixel's first, so the last pixel of a span takes three.
@@ -147,8 +149,9 @@ void paint(const Colours& c, const u8* slots, int from, int to, bool rgb, u8* ro
     const uint8x16x2_t blue = {vld1q_u8(c.blue), vld1q_u8(c.blue + 16)};
     for (; x + 16 <= to; x += 16, out += 64) {
         const uint8x16_t slot = vandq_u8(vld1q_u8(slots + x), vdupq_n_u8(31));
-        vst4q_u8(out, uint8x16x4_t{vqtbl2q_u8(blue, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(red, slot),
-                                   vdupq_n_u8(0)});
+        const uint8x16x4_t pixels = {vqtbl2q_u8(blue, slot), vqtbl2q_u8(green, slot), vqtbl2q_u8(red, slot),
+                                     vdupq_n_u8(0)};
+        vst4q_u8(out, pixels);
     }
 #endif
     for (; x < to; ++x, out += 4) std::memcpy(out, &c.words[slots[x] & 31], 4);

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 import warpzone
+from warpzone import levels
 from warpzone.envs.actions import parse_buttons
 from warpzone.envs.replays import load_replay, play_back
 
@@ -30,16 +32,23 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "warpzone.cli.main", "play", "--port", "0", "--out", "plays"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+@contextmanager
+def served(folder: Path, *words: str) -> Iterator[str]:
+    """The address of a page that a command serves on any free port."""
+    command = [sys.executable, "-m", "warpzone.cli.main", *words, "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().split()[1]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(90)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[str]:
+    with served(tmp_path, "play", "--out", "plays") as address:
+        yield address
 
 
 @pytest.fixture
@@ -104,3 +113,26 @@ def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: 
     browser.find_elements(By.CSS_SELECTOR, "#saves button")[0].click()
     wait(lambda: tile(browser, "stage") == "1-1" and tile(browser, "x") == str(x))
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+@pytest.mark.parametrize("command", [("play", "--level", "own.json"), ("levels", "play", "own.json")])
+def test_a_person_plays_a_level(browser: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
+    levels.save(levels.generate(3, difficulty=0.2), tmp_path / "own.json")
+    with served(tmp_path, *command) as page:
+        browser.get(page)
+        wait(lambda: text(browser, "state") == "playing")
+        select = browser.find_element(By.ID, "stage")
+        assert select.get_attribute("value") == "level"
+        start = int(wait(lambda: tile(browser, "x")))
+        ActionChains(browser).key_down(Keys.ARROW_RIGHT).perform()
+        wait(lambda: int(tile(browser, "x")) > start + 20)
+        ActionChains(browser).key_up(Keys.ARROW_RIGHT).send_keys("p").perform()
+        wait(lambda: text(browser, "state") == "paused")
+        # What is played on a level can't be saved, and the page says so.
+        browser.find_element(By.ID, "save-start").click()
+        wait(lambda: "can't be saved" in text(browser, "answer"))
+        # From the level to a stage and back to its beginning.
+        select.find_element(By.CSS_SELECTOR, "option[value='1-2']").click()
+        wait(lambda: tile(browser, "stage") == "1-2" and text(browser, "state") == "playing")
+        select.find_element(By.CSS_SELECTOR, "option[value='level']").click()
+        wait(lambda: tile(browser, "stage") != "1-2" and int(tile(browser, "x") or 999) <= start)
