@@ -28,14 +28,14 @@ master: setup ## one policy for all stages, from the ROM alone (ARGS="--stages 1
 	$(BIN)/warpzone master $(ARGS)
 
 lint: setup ## ruff, mypy, clang-format
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench wheels
+	$(BIN)/ruff format --check src tests bench wheels
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(shell find native -name '*.hpp' -o -name '*.cpp')
 
 format: setup ## rewrite files in the project's format
-	$(BIN)/ruff check --fix src tests bench
-	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench wheels
+	$(BIN)/ruff format src tests bench wheels
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
 test-setup: setup ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
@@ -65,22 +65,15 @@ docs: setup ## the documentation as a website in site/; any warning is an error
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-release-check: test docs ## everything a release has to pass: tests, docs, figures, a wheel that installs and plays
-	$(BIN)/python bench/figures.py --check
-	rm -rf build/release
-	$(BIN)/python wheels.py --here --out build/release/portable
-	$(BIN)/python -m build --outdir build/release
-	$(PYTHON) -m venv build/release/env
-	build/release/env/bin/python -m pip install --quiet -c constraints.txt "$$(echo build/release/*.whl)[train]"
-	build/release/env/bin/warpzone train --runs-dir build/release/runs --total-updates 2 --no-record-video --plain
-	build/release/env/bin/warpzone eval --runs-dir build/release/runs --checkpoint mario --episodes 2 --mode sampled
+release-check: setup ## everything a release has to pass: tests, figures, links, docs, wheels (ARGS="--skip tests")
+	$(BIN)/python -m wheels.release $(ARGS)
 
 TARGET ?= current
 bundle: setup ## all wheels for an install without internet in bundle/ (TARGET=manylinux_2_28_x86_64 for another machine)
 	$(BIN)/python bundle.py --target $(TARGET)
 
-wheels: setup ## manylinux wheels for x86-64 and aarch64 in dist/, each installed and played (ARGS="--pythons 3.11")
-	$(BIN)/python wheels.py $(ARGS)
+wheels: setup ## wheels for other machines in dist/, those for Linux installed and played (ARGS="--systems aarch64")
+	$(BIN)/python -m wheels $(ARGS)
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build dist

@@ -152,6 +152,22 @@ def hosts(envs: int) -> dict[str, Callable[[], str]]:
     }
 
 
+def wheels_table() -> str:
+    """A row for each wheel that was built: its size, what auditwheel found and how it played."""
+    rows = ["| wheel | MB | auditwheel | played |", "|---|---|---|---|"]
+    for wheel in load("wheels.json")["wheels"]:
+        played: dict[str, list[str]] = {}
+        for python, said in wheel["played"].items():
+            played.setdefault(said, []).append(python)
+        shown = "; ".join(f"{', '.join(pythons)}: {said}" for said, pythons in played.items())
+        rows.append(f"| `{wheel['tag']}` | {wheel['megabytes']:.1f} | {wheel['auditwheel']} | {shown} |")
+    return "\n\n" + "\n".join(rows) + "\n\n"
+
+
+def wheel_speed(key: str) -> str:
+    return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     **turns("gray"),
     **turns("max"),
@@ -189,6 +205,12 @@ FIGURES: dict[str, Callable[[], str]] = {
     **startup("first line", "start-line"),
     **startup("first update", "start-update"),
     "start-load": lambda: f"{load('startup.json')['load_average']:.0f}",
+    "wheels-table": wheels_table,
+    "wheels-date": lambda: load("wheels.json")["date"],
+    "wheels-frames": lambda: f"{load('wheels.json')['play']['movie_frames']:,}",
+    "wheels-decisions": lambda: str(load("wheels.json")["play"]["decisions"]),
+    "wheel-speed": lambda: wheel_speed("median"),
+    **{f"wheel-speed-{key}": partial(wheel_speed, key) for key in ("low", "high")},
     "compat-steps": lambda: f"{load('compat_equivalence.json')['totals']['steps']:,}",
     "compat-tapes": lambda: str(len(load("compat_equivalence.json")["results"])),
     "compat-flags": lambda: str(load("compat_equivalence.json")["totals"]["flags"]),

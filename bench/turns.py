@@ -2,9 +2,9 @@
 
 python bench/turns.py OLD NEW [--what gray,max,undrawn] [--turns 400] [--old TEXT] [--new TEXT] [--out results.json]
 
-OLD and NEW are the program `pool_benchmark` of two builds (cmake -S native). Prints the processor time of a
-decision with each, and the ratio old / new of neighbouring turns: above 1, NEW is faster. `--old` and `--new` say
-which builds they are.
+OLD and NEW are the program `pool_benchmark` of two builds (cmake -S native), or the Pythons of two environments, which
+then play on `MarioVectorEnv`. Prints the processor time of a decision with each, and the ratio old / new of
+neighbouring turns: above 1, NEW is faster. `--old` and `--new` say which builds they are.
 """
 
 from __future__ import annotations
@@ -21,13 +21,39 @@ from warpzone.cli.info import made
 from warpzone.engine.rom import rom_path
 
 WHAT = ("gray", "max", "undrawn")
+VECTOR = """
+import sys, time
+import numpy as np
+import warpzone
+
+envs = warpzone.MarioVectorEnv(64, "1-1", threads=1, seed=0, max_pool=sys.argv[1] == "max")
+dice = np.random.default_rng(0)
+plan = dice.integers(7, size=(256, 64))
+plan[dice.random(plan.shape) < 0.5] = 4
+envs.reset(seed=0)
+for turn, _ in enumerate(sys.stdin):
+    began = time.process_time()
+    for step in range(4):
+        envs.step(plan[(4 * turn + step) % 256])
+    print((time.process_time() - began) / 256 * 1e6, flush=True)
+"""
+"""The same random play as `warpzone bench env`: microseconds of processor time for a decision, four steps a turn."""
+
+
+def side(program: str, what: str) -> list[str]:
+    """The command of a side."""
+    if not Path(program).name.startswith("python"):
+        return [program, what, "turns"]
+    if what == "undrawn":
+        raise SystemExit("Environments always draw: choose --what gray or max with a Python.")
+    return [program, "-I", "-c", VECTOR, what]
 
 
 def sides(commands: dict[str, str], what: str) -> dict[str, subprocess.Popen[str]]:
     environment = {**os.environ, "WARPZONE_ROM": str(rom_path())}
     pipe = subprocess.PIPE
     return {
-        name: subprocess.Popen([program, what, "turns"], stdin=pipe, stdout=pipe, text=True, env=environment)
+        name: subprocess.Popen(side(program, what), stdin=pipe, stdout=pipe, text=True, env=environment)
         for name, program in commands.items()
     }
 

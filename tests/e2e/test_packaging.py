@@ -26,6 +26,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "source.tar").write_bytes(archive)
     with tarfile.open(folder / "source.tar") as tar:
         tar.extractall(folder / "source", filter="data")
+    # What earlier builds left is no part of it.
+    left = folder / "source" / "build" / "portable" / "native"
+    left.mkdir(parents=True)
+    (left / "left.o").touch()
     # The wheel is built from the sdist, in an environment of its own.
     done = subprocess.run(
         [sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(folder / "source")],
@@ -48,6 +52,7 @@ def test_the_sdist_can_be_built_elsewhere(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
+    assert [name for name in names if name.startswith("build")] == []
     assert {"pyproject.toml", "CMakeLists.txt", "LICENSE", "README.md", "native/bindings.cpp"} <= names
 
 
