@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from warpzone.cluster.connection import Cluster, connected
+from warpzone.cluster.connection import Cluster, connect
 
 
 @pytest.fixture(scope="module")
 def local() -> Iterator[Cluster]:
-    with connected("local", local_cpus=8) as cluster:
-        yield cluster
+    with pytest.MonkeyPatch.context() as patch:
+        # Another cluster that runs on this machine, as that of tests beside these, is none of ours.
+        patch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+        cluster = connect("local", local_cpus=8)
+    yield cluster
+    cluster.close()

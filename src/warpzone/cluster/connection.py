@@ -100,6 +100,7 @@ def connect(address: str, local_cpus: int = 1) -> Cluster:
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     if address == "local":
         ray.init(
+            address="local",  # also where another cluster runs on this machine
             num_cpus=local_cpus,
             num_gpus=0,
             include_dashboard=False,
