@@ -169,6 +169,9 @@ def wheel_speed(key: str) -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    "identity-random": lambda: f"{load('identity.json')['frames']['random']:,}",
+    "identity-movie": lambda: f"{load('identity.json')['frames']['movie']:,}",
+    "identity-vectors": lambda: f"{load('identity.json')['vectors']['frames']:,}",
     **turns("gray"),
     **turns("max"),
     **turns("undrawn"),

@@ -37,7 +37,7 @@ WAYS = {
     "translator": {"skip_idle_loops": True, "translate": True},
 }
 HELD, ENVIRONMENTS, SKIP = 8, 16, 4
-PART = 200_000
+PART = 50_000
 
 
 def movie_buttons(path: Path) -> list[int]:
@@ -110,15 +110,16 @@ def compare_sets(frames: int, seed: int) -> dict[str, str]:
 def started(out: Path | None, seed: int) -> dict[str, Any]:
     """The results to continue, or empty ones."""
     engine = hashlib.sha256(Path(str(_native.__file__)).read_bytes()).hexdigest()[:16]
-    if out and out.exists():
-        before: dict[str, Any] = json.loads(out.read_text())
-        if (before.get("engine"), before.get("seed")) == (engine, seed):
-            return before
-        print(f"{out} is of another build or seed: starting anew", file=sys.stderr)
-    return {
+    fresh: dict[str, Any] = {
         "engine": engine, "seed": seed, "ways": list(WAYS), "parts": 0, "frames": {"random": 0},
         "vectors": {"frames": 0, "digests": {}}, "seconds": 0.0,
     }  # fmt: skip
+    if out and out.exists():
+        before = json.loads(out.read_text())
+        if (before.get("engine"), before.get("seed")) == (engine, seed):
+            return {key: before[key] for key in fresh}
+        print(f"{out} is of another build or seed: starting anew", file=sys.stderr)
+    return fresh
 
 
 def play_part(results: dict[str, Any], frames: int) -> None:
@@ -156,11 +157,16 @@ def main() -> None:
     results = started(given.out, given.seed)
     began, earlier = time.perf_counter(), results["seconds"]
 
+    def report() -> dict[str, Any]:
+        movie = f" --movie {given.movie.name}" if given.movie else ""  # not where it lies on this machine
+        command = f"python bench/identity.py --frames {given.frames}{movie}"
+        return {**made(), "command": command, **results}
+
     def record() -> None:
         results["seconds"] = round(earlier + time.perf_counter() - began, 1)
         if given.out:
             whole = given.out.with_suffix(".new")
-            whole.write_text(json.dumps({**made(), **results}, indent=2) + "\n")
+            whole.write_text(json.dumps(report(), indent=2) + "\n")
             whole.replace(given.out)
         done = results["frames"]["random"]
         print(f"{done:,} of {given.frames:,} frames, {results['seconds']:,.0f} s", file=sys.stderr)
@@ -173,7 +179,8 @@ def main() -> None:
             break
         play_part(results, min(left, PART))
         record()
-    print(json.dumps({**made(), **results}, indent=2))
+    record()
+    print(json.dumps(report(), indent=2))
 
 
 if __name__ == "__main__":
