@@ -99,12 +99,12 @@ void keep_pipeline(Ppu& p, const Cartridge& c, const Timing& t) {
 i64 run_dots(Ppu& p, const Cartridge& c, Frame* out, int y, int from, int to) {
     if (!p.pipeline_live) revive_pipeline(p, c, from);
     SpriteLine sprites;
-    u8 values[32];
+    const u8* values = nullptr;
     const bool pixels = from <= 256 && to > 1;
     if (pixels) {
         if (p.mask & kShowSprites) sprites_on_line(p, c, y, sprites);
         if (out) {
-            output_values(p, *out, values);
+            values = output_values(p, *out);
             out->emphasis[y] = p.mask >> 5;
         }
     }

@@ -25,6 +25,15 @@ struct Frame {
     /// With a reader only the newest kNewest lines are kept, which then stay in the nearest cache.
     Reader* reader = nullptr;
     static constexpr int kNewest = 16;
+    static_assert((kNewest & (kNewest - 1)) == 0);
+    static constexpr int among_newest(int y) { return y & (kNewest - 1); }
+
+    /// What the 32 palette entries look like here, and what that was found for.
+    struct Values {
+        u8 of[32] = {}, palette[32] = {};
+        const u8* encoding = nullptr;
+        int mask = -1;
+    } values;
 
     u8* line(int y) { return pixels + place(y) * kStride + kMargin; }
     const u8* line(int y) const { return pixels + place(y) * kStride + kMargin; }
@@ -33,7 +42,7 @@ struct Frame {
     }
 
   private:
-    int place(int y) const { return reader ? y % kNewest : y; }
+    int place(int y) const { return reader ? among_newest(y) : y; }
 };
 
 /// The picture unit. It lies idle between register accesses: `ppu::catch_up` brings it to a given dot, a

@@ -131,9 +131,17 @@ void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, const Visi
 
 }  // namespace
 
-void output_values(const Ppu& p, const Frame& out, u8 (&values)[32]) {
+const u8* output_values(const Ppu& p, Frame& out) {
+    Frame::Values& v = out.values;
+    if (v.mask == p.mask && v.encoding == out.encoding &&
+        !std::memcmp(v.palette, p.palette, sizeof v.palette))
+        return v.of;
+    v.mask = p.mask;
+    v.encoding = out.encoding;
+    std::memcpy(v.palette, p.palette, sizeof v.palette);
     const u8 keep = (p.mask & 1) ? 0x30 : 0x3F;
-    for (int i = 0; i < 32; ++i) values[i] = encoded(p, out, p.palette[(i & 3) ? i : 0] & keep);
+    for (int i = 0; i < 32; ++i) v.of[i] = encoded(p, out, p.palette[(i & 3) ? i : 0] & keep);
+    return v.of;
 }
 
 void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
@@ -152,8 +160,7 @@ void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to) {
 }
 
 void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
-    u8 values[32];
-    output_values(p, out, values);
+    const u8* values = output_values(p, out);
     const int last = first + count;
     const VisibleSprites sprites(p, first, last);
     std::memset(out.emphasis + first, p.mask >> 5, static_cast<std::size_t>(count));
@@ -182,8 +189,7 @@ void draw_lines(Ppu& p, const Cartridge& c, Frame& out, int first, int count) {
 void draw_span(const Ppu& p, const Cartridge& c, Frame& out, int y, u16 start, int left, int right) {
     alignas(64) u8 buffer[Frame::kStride + Frame::kMargin];
     u8* line = buffer + Frame::kMargin;
-    u8 values[32];
-    output_values(p, out, values);
+    const u8* values = output_values(p, out);
     if (p.mask & kShowBackground) {
         const int from = (left + p.fine_x) / 8, to = (right - 1 + p.fine_x) / 8;
         draw_tiles(p, c, values, columns_right(start, from), (to - from) / 2 + 1, 1, line + 8 * from, 0);

@@ -14,8 +14,8 @@ inline u64 tile_row(const Ppu& p, const Cartridge& c, int tile, int row) {
     return spread(pattern[0]) | spread(pattern[8]) << 1;
 }
 
-/// What the 32 palette entries look like in `out`: entry 0 behind everything.
-void output_values(const Ppu& p, const Frame& out, u8 (&values)[32]);
+/// What the 32 palette entries look like in `out`: entry 0 behind everything. Valid until the next call.
+const u8* output_values(const Ppu& p, Frame& out);
 
 /// With rendering off: dots [from, to) of the frame.
 void fill_backdrop(const Ppu& p, Frame& out, i64 from, i64 to);

@@ -131,14 +131,16 @@ void Resizer::reduce(int j, const u8* const* lines, u8* out) const {
 void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
     const Resizer& r = *resizer_;
     for (; other_ && lines_ < lines; ++lines_)
-        r.does_->brighter(frame.line(lines_), other_->line(lines_), brighter_[lines_ % Frame::kNewest]);
+        r.does_->brighter(frame.line(lines_), other_->line(lines_), brighter_[Frame::among_newest(lines_)]);
+    const u8* const newest = other_ ? brighter_[0] : frame.line(0);
+    const int stride = other_ ? Frame::kWidth : Frame::kStride;
     for (; row_ < r.height_; ++row_) {
         const Row& row = r.plan_[static_cast<std::size_t>(row_)];
         if (row.last >= lines) return;
         const u8* from[std::max(Frame::kNewest, 4)];
         for (int t = 0; t < 4 || row.first + t <= row.last; ++t) {
             const int y = std::min(row.first + t, row.last);  // those behind it have weight zero
-            from[t] = other_ ? brighter_[y % Frame::kNewest] : frame.line(y);
+            from[t] = newest + Frame::among_newest(y) * stride;
         }
         r.reduce(row_, from, out_ + row_ * r.width_);
     }
