@@ -4,7 +4,7 @@ python bench/levels.py [--seeds 10000] [--decisions 300] [--solved 100] [--diffi
 
 The soak plays random decisions on every seed, with difficulties from 0 to 1, and counts how episodes ended; an engine
 that crashes or hangs ends the script. It also carries Mario through every level to its end and looks at all blocks that
-the game has built: one that no area of this type in the game has would be garbage on the screen. The share of levels
+the game has built: one that no area of the game has would be garbage on the screen. The share of levels
 with a solution is found by search. The speed is that of stage 1-1 as a level against the plain stage, in turns.
 """
 
@@ -60,7 +60,7 @@ def soak(config: Config, console: Console) -> dict[str, Any]:
         for seed, level in zip(seeds, made, strict=True):
             grid = levels.blocks(level, rom)
             blocks_seen += grid.size
-            if others := set(np.unique(grid).tolist()) - known[level.type]:
+            if others := set(np.unique(grid).tolist()) - known:
                 strange.append({"seed": seed, "blocks": sorted(others)})
                 console.print(f"{level.name}: blocks that the game has nowhere: {sorted(others)}")
         envs = MarioVectorEnv(
@@ -86,14 +86,14 @@ def soak(config: Config, console: Console) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def known_blocks(rom: bytes) -> dict[levels.AreaType, set[int]]:
-    """The blocks of the game's own areas, by the type of the area."""
-    known: dict[levels.AreaType, set[int]] = {}
+def known_blocks(rom: bytes) -> set[int]:
+    """The blocks of the game's own areas."""
+    known: set[int] = set()
     for area in levels.all_areas():
         level = levels.decode(rom, area)
         if not level.header.timer:
             continue  # a bonus room: it keeps the time of the area before, so it can't be begun alone
-        known.setdefault(level.type, set()).update(np.unique(levels.blocks(level, rom)).tolist())
+        known |= set(np.unique(levels.blocks(level, rom)).tolist())
     return known
 
 

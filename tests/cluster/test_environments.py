@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
+from contextlib import suppress
 
 import numpy as np
+import psutil
 import pytest
 
 from tests.cluster.hosted import STAGES, VIEW, hosted, pids, stop
@@ -78,6 +81,42 @@ def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:
         assert len(metrics["hosts"]) == 3
         assert all(host["decisions_per_s"] > 0 for host in metrics["hosts"])
     here.close()
+
+
+def test_a_host_that_dies_at_its_start_is_replaced(local: Cluster) -> None:
+    killed = threading.Event()
+
+    def hosts() -> set[psutil.Process]:
+        found = set()
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if process.name().startswith("ray::Host"):
+                    found.add(process)
+        return found
+
+    # Those of the test before may still be on their way out.
+    others = hosts()
+
+    def kill_the_first() -> None:
+        while not killed.is_set():
+            for process in list(hosts() - others)[:1]:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+                killed.set()
+            time.sleep(0.002)
+
+    killer = threading.Thread(target=kill_the_first, daemon=True)
+    killer.start()
+    try:
+        with hosted(local, hosts=2, each=2) as ([envs], said):
+            killer.join(60)
+            envs.reset()
+            envs.send(np.ones(4, np.int64))
+            envs.recv()
+            metrics = envs.metrics()
+            assert metrics["host_restarts"] == len(said) == 1
+    finally:
+        killed.set()
 
 
 @pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGSTOP])

@@ -206,11 +206,22 @@ class Fleet:
         slot.ready = slot.actor.ready.remote()
 
     def _await_start(self, slot: Slot) -> None:
-        if not self._wait([slot.ready], START_S):
-            raise ClusterError(
-                f"Environment host {slot.index} did not start within {START_S:g} s: see `ray status` for free CPUs."
+        for _ in range(ATTEMPTS):
+            if not self._wait([slot.ready], START_S):
+                raise ClusterError(
+                    f"Environment host {slot.index} did not start within {START_S:g} s: see `ray status` for free CPUs."
+                )
+            try:
+                slot.node = self._get(slot.ready)
+                return
+            except _Gone as gone:
+                lost = gone
+            self.say(
+                f"[cluster][warn] host {slot.index} is lost before its start ({lost}): another one starts"
             )
-        slot.node = self._get(slot.ready)
+            slot.replaced += 1
+            self._start(slot)
+        raise ClusterError(f"Environment host {slot.index} died {ATTEMPTS} times at its start ({lost}).")
 
     def _measure(self, slot: Slot, group: int, reply: Reply) -> None:
         m = slot.meter
