@@ -69,7 +69,7 @@ def test_a_rom_that_a_node_does_not_have_is_named(cluster: Cluster) -> None:
 
 def test_hosts_of_a_lost_node_move_to_the_others(cluster: Cluster, raylets: Any) -> None:
     """Last in this file: a node is gone after it."""
-    with hosted(cluster, hosts=4, each=2, timeout_s=30) as ([envs], said):
+    with hosted(cluster, hosts=4, each=2, timeout_s=15) as ([envs], said):
         envs.reset()
         for _ in range(3):
             envs.send(np.ones(8, np.int64))

@@ -199,6 +199,8 @@ def test_the_command_keeps_the_arrivals_and_refuses_what_leads_nowhere(
     # Too little time for any.
     assert explore([*given, "--stages", "1-3", "--minutes", "0.0001"]) == 1
     assert "no arrivals in 1-3" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--arrivals must be at least 1"):
+        explore([*given, "--arrivals", "0"])
     with pytest.raises(ConfigError, match="Nothing leads into 1-1"):
         explore([*given, "--stages", "1-1"])
     with pytest.raises(ConfigError, match="leave one out"):

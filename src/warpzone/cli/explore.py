@@ -60,10 +60,12 @@ SETTINGS = {"": ExploreConfig}
 def run(argv: list[str]) -> int:
     """Explore; 1 if a stage has no trail in the end."""
     config = parse(ExploreConfig(), argv, "warpzone explore")
-    if config.minutes <= 0 or min(config.tries, config.arrivals) < 1 or config.threads < 0:
+    if config.minutes <= 0 or config.tries < 1 or config.threads < 0:
         raise ConfigError(
-            "--minutes must be more than 0, --tries and --arrivals at least 1, and --threads can't be negative."
+            "--minutes must be more than 0, --tries at least 1, and --threads can't be negative."
         )
+    if config.arrivals < 1:
+        raise ConfigError("--arrivals must be at least 1.")
     stages = parse_stages(config.stages)
     digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
     if config.checkpoint:
