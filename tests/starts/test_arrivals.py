@@ -139,7 +139,7 @@ def test_a_share_of_the_episodes_begins_so_and_their_clears_are_counted() -> Non
             Arrivals({1: [b"a", b"b"]}, ["1-1", "1-2"], 0.5, lambda: np.array([0.5, 0.5])),
             Recorded(),
         )
-        arrivals.attach([envs])
+        arrivals.columns.attach([envs])
         return arrivals, envs
 
     arrivals, envs = made()
@@ -151,6 +151,13 @@ def test_a_share_of_the_episodes_begins_so_and_their_clears_are_counted() -> Non
     assert arrivals.metrics() == {"arrival_cleared": {"1-2": 0.0}}
     arrivals.observe(slice(0, 4), ended(cleared=True, from_arrival=True))
     assert arrivals.metrics()["arrival_cleared"]["1-2"] == pytest.approx(1 - 0.98**4, abs=1e-3)
+
+    # An environment whose host was lost tells nothing, and what was queued there is gone.
+    before = arrivals.metrics()
+    lost = ended(cleared=False, from_arrival=True) | {"worker_lost": np.ones(4, np.bool_)}
+    arrivals.observe(slice(0, 4), lost)
+    assert arrivals.metrics() == before
+    envs.queued = [(column, b"ab"[which : which + 1]) for column, _, which in arrivals.state_dict()["queued"]]
 
     again, others = made()
     again.load_state_dict(arrivals.state_dict())

@@ -55,7 +55,7 @@ def backward(seed: int = 0, patience: int = 0) -> tuple[ReverseCurriculum, Recor
     config = TrailConfig(trail_share=1.0, trail_patience=patience)
     made = ReverseCurriculum(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
     envs = Recorder()
-    made.attach([envs])
+    made.columns.attach([envs])
     return made, envs
 
 
@@ -202,7 +202,7 @@ def test_a_stage_is_left_alone_as_long_as_its_episodes_come_further_on_average()
 def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:
     made = ReverseCurriculum({}, ["1-1"], TrailConfig(), lambda: np.array([1.0]))
     envs = Recorder()
-    made.attach([envs])
+    made.columns.attach([envs])
     made.observe(slice(0, 4), ended(0, False, False, False))
     assert envs.queued == []
     assert made.metrics() == {"trail_share": 0.0, "trail_cleared": {}}
@@ -240,7 +240,7 @@ def test_a_way_that_has_changed_begins_anew() -> None:
     longer = ReverseCurriculum(
         {1: [[b"x"]] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0])
     )
-    longer.attach([Recorder()])
+    longer.columns.attach([Recorder()])
     longer.load_state_dict(made.state_dict())
     TrailStarts(longer).load_state_dict(TrailStarts(made).state_dict())
     assert not longer.ways[1].cleared.any()
@@ -276,7 +276,7 @@ def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
     config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=10)
     made = ReverseCurriculum({}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=search)
     envs = Recorder()
-    made.attach([envs])
+    made.columns.attach([envs])
     assert made.metrics()["trail_cleared"] == {}
     for _ in range(30):
         made.observe(slice(0, 4), ended(1, False, False, False))
@@ -296,7 +296,7 @@ def test_a_stage_whose_search_failed_is_not_searched_again() -> None:
     made = ReverseCurriculum(
         {}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=lambda stage: searched.append(stage)
     )
-    made.attach([Recorder()])
+    made.columns.attach([Recorder()])
     for _ in range(60):
         made.observe(slice(0, 4), ended(1, False, False, False))
     assert searched == [1]

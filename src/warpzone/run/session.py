@@ -175,7 +175,7 @@ class Session:
         """Resume if there is something to resume from, and start collecting."""
         plan, components = self.plan, self.components
         for starts in (self.reverse, self.arrivals):
-            starts.attach([envs for envs in components.envs if envs.has_snapshots])
+            starts.columns.attach([envs for envs in components.envs if envs.has_snapshots])
         saved = None
         if plan.source is not None:
             self.say(str(plan.source))

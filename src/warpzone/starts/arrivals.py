@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.errors import ConfigError, Error
-from warpzone.starts.reverse_curriculum import Startable
+from warpzone.starts.columns import Columns
 from warpzone.watch.durable import write_durably
 
 RATE = 0.02
@@ -94,15 +94,10 @@ class Arrivals:
         self._has = np.array([float(stage in moments) for stage in range(len(stages))])
         self._share, self._weights = share, weights
         self._random = np.random.default_rng([seed, 0xA221])
-        self._envs: dict[int, Startable] = {}
+        self.columns = Columns()
         self._queued: dict[int, tuple[int, int]] = {}
         self._cleared = dict.fromkeys(moments, 0.0)
         self._lock = threading.Lock()
-
-    def attach(self, envs: Sequence[Startable]) -> None:
-        """Assign columns to vectors: those of each vector follow those of the previous one."""
-        first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
-        self._envs = dict(zip(first, envs, strict=False))
 
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
         """Process one step of the environments in `columns`."""
@@ -110,20 +105,21 @@ class Arrivals:
         if not self._moments or ended is None or not ended.any():
             return
         with self._lock:
-            final, envs = info["final_info"], self._envs[columns.start]
+            final, lost = info["final_info"], info.get("worker_lost", np.zeros_like(ended))
             limits = np.cumsum(self._weights() * self._has * self._share)
             for row in np.flatnonzero(ended).tolist():
-                stage = int(final["stage_index"][row])
-                if final["from_snapshot"][row] and stage in self._cleared:
+                stage, column = int(final["stage_index"][row]), columns.start + row
+                # Nobody knows how the episode of a lost environment would have ended.
+                if final["from_snapshot"][row] and stage in self._cleared and not lost[row]:
                     self._cleared[stage] += RATE * (bool(final["flag_get"][row]) - self._cleared[stage])
-                if info["from_snapshot"][row]:
-                    # What was queued is being played.
-                    self._queued.pop(columns.start + row, None)
+                if info["from_snapshot"][row] or lost[row]:
+                    # What was queued is being played, or lost too.
+                    self._queued.pop(column, None)
                 chosen = int(np.searchsorted(limits, self._random.random(), side="right"))
                 if chosen < len(limits):
                     which = int(self._random.integers(len(self._moments[chosen])))
-                    self._queued[columns.start + row] = chosen, which
-                    envs.queue_start(row, self._moments[chosen][which])
+                    self._queued[column] = chosen, which
+                    self.columns.queue_start(column, self._moments[chosen][which])
 
     def metrics(self) -> dict[str, Any]:
         """How often each stage is cleared after an arrival; episodes count less the older they are."""
@@ -151,8 +147,7 @@ class Arrivals:
             self._cleared = {self.stages.index(stage): rate for stage, rate in state["cleared"].items()}
             self._queued = {column: (stage, which) for column, stage, which in state["queued"]}
             for column, (stage, which) in self._queued.items():
-                first = max(begin for begin in self._envs if begin <= column)
-                self._envs[first].queue_start(column - first, self._moments[stage][which])
+                self.columns.queue_start(column, self._moments[stage][which])
 
     def _counts(self) -> dict[str, int]:
         return {self.stages[stage]: len(moments) for stage, moments in self._moments.items()}

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.errors import require
+from warpzone.starts.columns import Columns
 
 PARTS = 20
 """Parts of each trail; success is counted for each."""
@@ -61,15 +62,6 @@ class TrailConfig:
         require(self, "trail_share", at_least=0, at_most=1)
         require(self, "arrival_share", at_least=0, at_most=1)
         require(self, "trail_patience", at_least=0)
-
-
-class Startable(Protocol):
-    """What the environments must provide."""
-
-    @property
-    def num_envs(self) -> int: ...
-
-    def queue_start(self, index: int, blob: bytes) -> None: ...
 
 
 class Way:
@@ -197,16 +189,11 @@ class ReverseCurriculum:
         self._share = config.trail_share
         self._weights = weights
         self._random = np.random.default_rng([seed, 0xBAC2])
-        self._envs: dict[int, Startable] = {}
+        self.columns = Columns()
         self._queued: dict[int, tuple[int, int]] = {}
         self._began: dict[int, tuple[int, int]] = {}
         self._episodes = self._on_trail = 0
         self._lock = threading.Lock()
-
-    def attach(self, envs: Sequence[Startable]) -> None:
-        """Assign columns to vectors: those of each vector follow those of the previous one."""
-        first = np.cumsum([0, *(part.num_envs for part in envs)]).tolist()
-        self._envs = dict(zip(first, envs, strict=False))
 
     def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
         """Process one step of the environments in `columns`."""
@@ -214,7 +201,7 @@ class ReverseCurriculum:
         if not self.ways or ended is None or not ended.any():
             return
         with self._lock:
-            envs, final = self._envs[columns.start], info["final_info"]
+            final = info["final_info"]
             limits = np.cumsum(self._weights() * self._needs())
             lost = info.get("worker_lost", np.zeros_like(ended))
             for row in np.flatnonzero(lost).tolist():
@@ -227,7 +214,7 @@ class ReverseCurriculum:
                 if stage < len(limits):
                     start = self.ways[stage].choose(self._random)
                     self._queued[columns.start + row] = stage, start
-                    envs.queue_start(row, self.ways[stage].starts[start])
+                    self.columns.queue_start(columns.start + row, self.ways[stage].starts[start])
             if self._search is not None:
                 for stage, way in self.ways.items():
                     if way.is_wanted():
@@ -325,5 +312,4 @@ class TrailStarts:
             of._began = {column: (stage, start) for column, stage, start in state["began"]}
             of._queued = {column: (stage, start) for column, stage, start in state["queued"]}
             for column, (stage, start) in of._queued.items():
-                first = max(begin for begin in of._envs if begin <= column)
-                of._envs[first].queue_start(column - first, of.ways[stage].starts[start])
+                of.columns.queue_start(column, of.ways[stage].starts[start])
