@@ -168,7 +168,37 @@ def wheel_speed(key: str) -> str:
     return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
 
 
+def levels() -> dict[str, Callable[[], str]]:
+    """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
+
+    def soak() -> dict[str, Any]:
+        found: dict[str, Any] = load("levels.json")["soak"]
+        return found
+
+    def solvable() -> dict[str, Any]:
+        found: dict[str, Any] = load("levels.json")["solvable"]
+        return found
+
+    return {
+        **ratio("levels-speed", lambda: load("levels.json")["speed"], ".2f"),
+        "levels-solved": lambda: f"{solvable()['solved']} of {solvable()['levels']}",
+        "levels-solved-low": lambda: percent(solvable()["low"], 0),
+        "levels-solved-high": lambda: percent(solvable()["high"], 0),
+        "levels-played": lambda: f"{soak()['seeds']:,}",
+        "levels-decisions": lambda: f"{soak()['decisions']:,}",
+        "levels-deaths": lambda: f"{soak()['ends']['death']:,}",
+        "levels-blocks": lambda: f"{soak()['blocks']:,}",
+        "levels-strange": lambda: str(len(soak()["levels_with_strange_blocks"])),
+        "level-areas": lambda: str(load("level_movie.json")["areas"]),
+        "level-movie-frames": lambda: f"{load('level_movie.json')['movie_frames']:,}",
+        "level-areas-visited": lambda: str(
+            sum(count > 0 for count in load("level_movie.json")["frames_in_area"].values())
+        ),
+    }
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **levels(),
     "identity-random": lambda: f"{load('identity.json')['frames']['random']:,}",
     "identity-movie": lambda: f"{load('identity.json')['frames']['movie']:,}",
     "identity-vectors": lambda: f"{load('identity.json')['vectors']['frames']:,}",
