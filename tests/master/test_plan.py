@@ -59,7 +59,7 @@ def test_too_few_minutes_are_refused_with_a_number_that_works() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "cores", "at_once"),
-    [("gpu", 16, 5), ("gpu", 2, 1), ("gpu", 64, 6), ("cpu", 2, 1), ("cpu", 8, 4)],
+    [("gpu", 16, 6), ("gpu", 2, 1), ("gpu", 64, 6), ("cpu", 2, 1), ("cpu", 8, 4)],
 )
 def test_as_many_train_at_once_as_the_machine_carries(preset: str, cores: int, at_once: int) -> None:
     assert default_parallel(preset, cores) == at_once

@@ -44,6 +44,31 @@ def test_more_minutes_are_fine_and_plan_anew(tmp_path: Path) -> None:
     assert state.phases["distil"].planned_s == pytest.approx(0.25 * 1200)
 
 
+def test_more_minutes_for_one_that_is_done_are_divided_anew(tmp_path: Path) -> None:
+    state = opened(config_in(tmp_path))
+    state.status, state.rounds = "done", [30.0, 40.0]
+    for phase in state.phases.values():
+        phase.spent_s, phase.status = 120.0, "done"
+    state.specialists["1-1"].status = "done"
+    state.specialists["1-2"].status, state.specialists["1-2"].turns = "ended", 1
+    state.policies = {"student": Learner(["1-1", "1-2"], status="ended")}
+    state.policies["polished"] = Learner(["1-1", "1-2"], status="ended")
+    state.evaluations = {"student": {}, "polished": {}}
+    state.save(tmp_path)
+    assert opened(config_in(tmp_path)).status == "done"  # no time was added
+    config = replace(config_in(tmp_path), minutes=20)
+    again = opened(config)
+    assert (again.status, again.from_s, again.polished_run) == ("running", 600.0, "polished-2")
+    assert {phase.status for phase in again.phases.values()} == {"waiting"}
+    assert [one.status for one in again.specialists.values()] == ["done", "waiting"]
+    assert again.specialists["1-2"].turns == 2  # its next turn has a length of its own
+    assert again.policies["student"].status == "waiting"
+    assert list(again.evaluations) == ["polished"]
+    plan = make_plan(config, cores=2)
+    assert plan.ends_at("explore", again.from_s) == pytest.approx(600 + 0.03 * 600)
+    assert plan.ends_at("evaluate", again.from_s) == pytest.approx(1200)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -105,6 +105,7 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
 def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:
     work, _ = work_in(tmp_path)
     told = {"games": 2, "finished": 1, "each": [{}, {}]}
-    (work.folder / "game.json").write_text(json.dumps({"game": {"sampled": told}}))
-    assert whole_game(work) == {"sampled": {"games": 2, "finished": 1}}
+    (work.folder / "polished").mkdir()
+    (work.folder / "polished" / "game.json").write_text(json.dumps({"game": {"sampled": told}}))
+    assert whole_game(work, "polished") == {"sampled": {"games": 2, "finished": 1}}
     assert work.state.commands == []

@@ -63,5 +63,5 @@ def planned_commands(config: MasterConfig, plan: Plan) -> dict[str, list[str]]:
     commands = {run_name(name): specialist_words(work, name, threads) for name in plan.groups}
     if len(plan.groups) > 1:
         commands["student"] = student_words(work)
-    commands["polished"] = polish_words(work)
+    commands[state.polished_run] = polish_words(work)
     return {name: work.train_words(name, words) for name, words in commands.items()}

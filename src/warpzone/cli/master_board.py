@@ -57,7 +57,7 @@ def left_s(state: State) -> float:
 
 def stage_rates(state: State) -> Iterator[tuple[str, str, float | None, float | None]]:
     """Stage, status of its specialist, the specialist's clear rate and the policy's."""
-    policies = [state.policies[run] for run in ("polished", "student") if run in state.policies]
+    policies = [state.policies[run] for run in (state.polished_run, "student") if run in state.policies]
     for one in state.specialists.values():
         for stage in one.stages:
             own = next((p.clear_rate[stage] for p in policies if stage in p.clear_rate), None)

@@ -14,33 +14,32 @@ from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.envs.stages import ALL_STAGES, GAME
 from warpzone.master.state import State
-from warpzone.master.work import Failed, Work, run_name
+from warpzone.master.work import Failed, Work
 from warpzone.watch.durable import write_durably
 from warpzone.watch.jsonl import json_file
 
 AGENT = f"agent{SUFFIX}"
+GAMES = "game.json"
 RESULTS = ("eval.json", "eval.md", "eval.png")
 DECIDING = ("sampled", "sticky")
 """Modes whose mean decides whether polishing has helped."""
 
 
 def finish(work: Work) -> None:
-    """Evaluate the policy before and after polishing, keep the better one, and write its card."""
+    """Evaluate the policy before and after polishing, keep the best one, and write its card."""
     state, folder = work.state, work.folder
-    first = "student" if len(work.plan.groups) > 1 else run_name(next(iter(work.plan.groups)))
-    for run in (first, "polished"):
+    for run in (work.first_policy(), state.polished_run):
         if run not in state.evaluations:
             evaluate(work, run)
-    best = max(("polished", first), key=lambda run: mean_rate(state.evaluations[run]))
+    best = max(state.evaluations, key=lambda run: mean_rate(state.evaluations[run]))
     state.short = short_of_target(state, state.evaluations[best])
     state.chosen = best
-    for name in RESULTS:
+    for name in (*RESULTS, AGENT):
         shutil.copyfile(folder / best / name, folder / name)
-    shutil.copyfile(folder / best / AGENT, folder / AGENT)
     document = {**json_file((folder / best / AGENT).with_suffix(".json")), "name": folder.resolve().name}
     document["master"] = {**asdict(state), "status": "done"}
     if set(ALL_STAGES) <= set(work.plan.stages):
-        document["game"] = whole_game(work)
+        document["game"] = whole_game(work, best)
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
@@ -50,16 +49,18 @@ def evaluate(work: Work, run: str) -> None:
     checkpoint = load_checkpoint(best_checkpoint(folder))
     weights = checkpoint.of_training()["learner"]["policy"]
     save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
+    (folder / GAMES).unlink(missing_ok=True)
     _eval(work, run, folder / AGENT, ",".join(work.plan.stages), folder)
     work.state.evaluations[run] = by_stage(folder / "eval.json")
     work.save()
 
 
-def whole_game(work: Work) -> dict[str, Any]:
-    """Mode -> what became of games from power-on with the finished agent."""
-    out = work.folder / "game.json"
+def whole_game(work: Work, run: str) -> dict[str, Any]:
+    """Mode -> what became of games from power-on with a run's agent."""
+    out = work.folder / run / GAMES
     if not out.exists():
-        _eval(work, "game", work.folder / AGENT, GAME, out)
+        _eval(work, "game", work.folder / run / AGENT, GAME, out)
+    shutil.copyfile(out, work.folder / GAMES)
     return {
         mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
     }

@@ -130,18 +130,23 @@ def polish(work: Work) -> None:
     """Train on with buttons that stick in half of the environments, at a low learning rate, teachers kept. A share of
     the episodes begins as the stage before ended, as in the whole game."""
     arrive(work)
-    _train_to_the_end(work, "polished", polish_words(work))
+    _train_to_the_end(work, work.state.polished_run, polish_words(work))
 
 
 def arrive(work: Work) -> None:
     """Collect arrivals by the policy's own play in the stages that follow another one of the plan."""
     folder = work.folder / "arrivals"
     entered = [b for a, b in pairwise(ALL_STAGES) if {a, b} <= set(work.plan.stages)]
-    if not entered or folder.exists() or "polished" in work.state.policies or work.left_s() < ARRIVAL_S:
+    if (
+        not entered
+        or folder.exists()
+        or work.state.polished_run in work.state.policies
+        or work.left_s() < ARRIVAL_S
+    ):
         return
     minutes = ARRIVAL_SHARE * work.left_s() / 60
     job = [
-        "explore", "--checkpoint", first_policy(work), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
+        "explore", "--checkpoint", work.first_policy(), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
         "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
         "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
     ]  # fmt: skip
@@ -156,14 +161,9 @@ def polish_words(work: Work) -> list[str]:
     maze = {} if distilled or not set(stages) & set(recipes.MAZES) else recipes.MAZE
     return recipes.words(
         {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
-        {"begin-with": first_policy(work)}, base[work.plan.preset], maze, recipes.POLISH,
+        {"begin-with": work.first_policy()}, base[work.plan.preset], maze, recipes.POLISH,
         {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},
     )  # fmt: skip
-
-
-def first_policy(work: Work) -> str:
-    """The run that is polished."""
-    return "student" if len(work.plan.groups) > 1 else run_name(next(iter(work.plan.groups)))
 
 
 def _teachers(work: Work) -> recipes.Flags:

@@ -83,11 +83,13 @@ class Plan:
             return SHARES
         return {**SHARES, "specialists": SHARES["specialists"] + SHARES["distil"], "distil": 0.0}
 
-    def ends_at(self, phase: str) -> float:
-        """Seconds of work, all phases together, at which a phase is to end."""
+    def ends_at(self, phase: str, from_s: float = 0.0) -> float:
+        """Seconds of work, all phases together, at which a phase is to end if the time from `from_s` on is divided."""
         shares = self.shares()
         names = list(shares)
-        return self.seconds * sum(shares[name] for name in names[: names.index(phase) + 1])
+        return from_s + (self.seconds - from_s) * sum(
+            shares[name] for name in names[: names.index(phase) + 1]
+        )
 
 
 def make_plan(config: MasterConfig, cores: int) -> Plan:
@@ -137,7 +139,7 @@ def specialists_of(stages: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def default_parallel(chosen: str, cores: int) -> int:
-    return max(1, min(cores // 3, MOST_ON_A_GPU)) if chosen == "gpu" else max(1, cores // 2)
+    return max(1, min(3 * cores // 8, MOST_ON_A_GPU)) if chosen == "gpu" else max(1, cores // 2)
 
 
 def turn_s(left_s: float, parallel: int, unfinished: int) -> float:

@@ -25,7 +25,7 @@ SPECIALIST: Mapping[str, Flags] = {
     "gpu": {
         "algo": "ppo", "overlap-collect": False, "max-grad-norm": 5, "ground": "stood", "reward-death": 10,
         "reward-flag": 300, "stall-limit": 120, "gamma": 0.97, "num-envs": 256, "minibatch-size": 1024,
-        "anneal-by-success": True,
+        "anneal-by-success": True, "hidden": 256,
     },
 }  # fmt: skip
 MAZES = ("4-4", "7-4", "8-4")
@@ -43,7 +43,8 @@ DISTILLED: Flags = {
 }  # fmt: skip
 SIZES: Mapping[str, Flags] = {
     "cpu": {"num-envs": 64, "minibatch-size": 256},
-    "gpu": {"num-envs": 2048, "minibatch-size": 2048, "double-buffer": True},
+    # There is data enough for buttons that stick in half of the environments from the beginning.
+    "gpu": {"num-envs": 2048, "minibatch-size": 2048, "double-buffer": True, "noisy-sticky": 0.25},
 }
 STUDENT: Mapping[str, Flags] = {preset: {**DISTILLED, **sizes} for preset, sizes in SIZES.items()}
 

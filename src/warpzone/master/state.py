@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from warpzone.errors import ConfigError
-from warpzone.master.plan import MasterConfig, Plan
+from warpzone.master.plan import MasterConfig, Plan, time_needed
 from warpzone.watch.durable import remove_abandoned, write_durably
 from warpzone.watch.panel.runs import MASTER_FILE
 
@@ -66,6 +66,10 @@ class State:
     """Run -> mode -> stage -> result."""
     short: dict[str, str] = field(default_factory=dict)
     """Stages below the target, and why."""
+    from_s: float = 0.0
+    """Seconds of work after which it was done and got more minutes."""
+    polished: int = 1
+    """How often the student has been polished, this time included."""
     chosen: str = ""
     """The run whose policy is the agent."""
     sittings: int = 0
@@ -74,6 +78,11 @@ class State:
     @property
     def spent_s(self) -> float:
         return sum(phase.spent_s for phase in self.phases.values())
+
+    @property
+    def polished_run(self) -> str:
+        """The run of this time's polishing."""
+        return "polished" if self.polished == 1 else f"polished-{self.polished}"
 
     def save(self, folder: Path) -> None:
         self.updated_unix_s = time.time()
@@ -110,11 +119,26 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
             learner.turns, learner.turn_left_s, learner.error = 0, 0.0, ""
         if learner.status in ("running", "failed"):
             learner.status = "waiting"
+    if state.status == "done" and plan.seconds - state.spent_s >= time_needed(plan)[1]:
+        train_on(state)
     for name, phase in state.phases.items():
         phase.planned_s = plan.seconds * plan.shares()[name]
     if config.out.is_dir():
         remove_abandoned(config.out)
     return state
+
+
+def train_on(state: State) -> None:
+    """More minutes for a master that was done: its specialists below the target and its student train on, and the
+    student is polished anew. Whatever was polished before stays, and is the agent if it is still the best."""
+    state.status, state.from_s = "running", state.spent_s
+    state.polished += 1
+    state.evaluations = {run: e for run, e in state.evaluations.items() if run.startswith("polished")}
+    for phase in state.phases.values():
+        phase.status, phase.note = "waiting", ""
+    for name, learner in {**state.specialists, **state.policies}.items():
+        if learner.status != "done" and not name.startswith("polished"):
+            learner.status, learner.turns, learner.turn_left_s = "waiting", len(state.rounds), 0.0
 
 
 def read_state(folder: Path) -> State | None:

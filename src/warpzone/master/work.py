@@ -64,7 +64,7 @@ class Work:
 
     def left_s(self) -> float:
         """Seconds until this phase is to end."""
-        return self.plan.ends_at(self.phase) - self.state.spent_s
+        return self.plan.ends_at(self.phase, self.state.from_s) - self.state.spent_s
 
     def beat(self) -> None:
         """Sleep a moment, count the time, see how the runs are doing, and now and then save. Raises Stopped."""
@@ -93,6 +93,11 @@ class Work:
         self._show(self.state)
 
     # ---- runs ----
+
+    def first_policy(self) -> str:
+        """The run that is polished: the student, or the only specialist."""
+        groups = self.plan.groups
+        return "student" if len(groups) > 1 else run_name(next(iter(groups)))
 
     def learners(self) -> dict[str, Learner]:
         """All runs by the name of their folder."""
