@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -20,6 +21,7 @@ from warpzone.watch.jsonl import json_file
 
 AGENT = f"agent{SUFFIX}"
 GAMES = "game.json"
+CORES_OF_AN_EVALUATION = 4
 RESULTS = ("eval.json", "eval.md", "eval.png")
 DECIDING = ("sampled", "sticky")
 """Modes whose mean decides whether polishing has helped."""
@@ -28,9 +30,7 @@ DECIDING = ("sampled", "sticky")
 def finish(work: Work) -> None:
     """Evaluate the policy before and after polishing, keep the best one, and write its card."""
     state, folder = work.state, work.folder
-    for run in (work.first_policy(), state.polished_run):
-        if run not in state.evaluations:
-            evaluate(work, run)
+    evaluate(work, [run for run in (work.first_policy(), state.polished_run) if run not in state.evaluations])
     best = max(state.evaluations, key=lambda run: mean_rate(state.evaluations[run]))
     state.short = short_of_target(state, state.evaluations[best])
     state.chosen = best
@@ -43,15 +43,19 @@ def finish(work: Work) -> None:
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
-def evaluate(work: Work, run: str) -> None:
-    """Export the best checkpoint of a run and play fresh episodes with it in every mode."""
-    folder = work.folder / run
-    checkpoint = load_checkpoint(best_checkpoint(folder))
-    weights = checkpoint.of_training()["learner"]["policy"]
-    save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
-    (folder / GAMES).unlink(missing_ok=True)
-    _eval(work, run, folder / AGENT, ",".join(work.plan.stages), folder)
-    work.state.evaluations[run] = by_stage(folder / "eval.json")
+def evaluate(work: Work, runs: Sequence[str]) -> None:
+    """Export the best checkpoint of each run and play fresh episodes with it in every mode."""
+    jobs = {}
+    for run in runs:
+        folder = work.folder / run
+        checkpoint = load_checkpoint(best_checkpoint(folder))
+        weights = checkpoint.of_training()["learner"]["policy"]
+        save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
+        (folder / GAMES).unlink(missing_ok=True)
+        jobs[run] = (",".join(work.plan.stages), folder)
+    _eval(work, jobs)
+    for run in runs:
+        work.state.evaluations[run] = by_stage(work.folder / run / "eval.json")
     work.save()
 
 
@@ -59,22 +63,28 @@ def whole_game(work: Work, run: str) -> dict[str, Any]:
     """Mode -> what became of games from power-on with a run's agent."""
     out = work.folder / run / GAMES
     if not out.exists():
-        _eval(work, "game", work.folder / run / AGENT, GAME, out)
+        _eval(work, {run: (GAME, out)})
     shutil.copyfile(out, work.folder / GAMES)
     return {
         mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
     }
 
 
-def _eval(work: Work, name: str, agent: Path, stages: str, out: Path) -> None:
-    words = [
-        "eval", "--checkpoint", str(agent), "--runs-dir", str(work.folder), "--out", str(out),
-        "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
-        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
-    ]  # fmt: skip
-    child = work.run_all({f"eval-{name}": words}, 1, limited=False)[f"eval-{name}"]
-    if child.process.returncode:
-        raise Failed(f"the evaluation of {name} failed: see {child.log}")
+def _eval(work: Work, jobs: Mapping[str, tuple[str, Path]]) -> None:
+    """Evaluate the agents of runs, each on stages and into a folder or file of its own."""
+    words = {
+        f"eval-{run}": [
+            "eval", "--checkpoint", str(work.folder / run / AGENT), "--runs-dir", str(work.folder), "--out", str(out),
+            "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
+            "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+        ]
+        for run, (stages, out) in jobs.items()
+    }  # fmt: skip
+    # Stages are played one after the other, which leaves many cores idle.
+    over = work.run_all(words, max(1, work.plan.cores // CORES_OF_AN_EVALUATION), limited=False)
+    for name, child in over.items():
+        if child.process.returncode:
+            raise Failed(f"{name} failed: see {child.log}")
 
 
 def by_stage(path: Path) -> dict[str, dict[str, Any]]:

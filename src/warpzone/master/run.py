@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import ConfigError, RomError
 from warpzone.master.children import Spawn
 from warpzone.master.phases import PHASES
-from warpzone.master.plan import MasterConfig, Plan
+from warpzone.master.plan import MasterConfig, Plan, time_needed
 from warpzone.master.state import State, open_state
 from warpzone.master.work import Failed, Stopped, Work
 from warpzone.run.lock import RunLock
@@ -50,6 +51,8 @@ def master(
     try:
         state = open_state(config, plan, digest)
         if state.status == "done":
+            least = math.ceil((state.spent_s + time_needed(plan)[1]) / 60)
+            say(f"[master] done; --minutes {least} or more train on")
             return EXIT_OK, state
         return _work(config, plan, state, machine, show, say, spawn), state
     finally:
