@@ -164,6 +164,18 @@ def wheels_table() -> str:
     return "\n\n" + "\n".join(rows) + "\n\n"
 
 
+def kills_table() -> str:
+    """A row for each kind of kill (`bench/kill_campaign.py`)."""
+    columns = ("kills", "while_saving", "failed_saves", "most_lost", "unsound")
+    rows = [
+        "| kind | kills | during a save | saves that failed | most updates lost | unsound |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind, counts in load("kills.json")["kinds"].items():
+        rows.append(f"| {kind} | " + " | ".join(str(counts[column]) for column in columns) + " |")
+    return "\n\n" + "\n".join(rows) + "\n\n"
+
+
 def wheel_speed(key: str) -> str:
     return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
 
@@ -199,6 +211,11 @@ def levels() -> dict[str, Callable[[], str]]:
 
 FIGURES: dict[str, Callable[[], str]] = {
     **levels(),
+    "kills-table": kills_table,
+    "kills": lambda: str(load("kills.json")["kills"]),
+    "kills-date": lambda: load("kills.json")["date"],
+    "kills-seconds": lambda: f"{load('kills.json')['seconds']:,.0f}",
+    "kills-exact": lambda: f"{load('kills.json')['bit_exact_runs']} of {load('kills.json')['runs']}",
     "identity-random": lambda: f"{load('identity.json')['frames']['random']:,}",
     "identity-movie": lambda: f"{load('identity.json')['frames']['movie']:,}",
     "identity-vectors": lambda: f"{load('identity.json')['vectors']['frames']:,}",
