@@ -41,7 +41,12 @@ def main(arguments: list[str]) -> None:
         module = arguments[1]
         if module.split(".")[0] in PACKAGES:  # under its own name: runpy asks a module's loader for that
             module = f"{HOMES[interface or interface_installed()]}.{module}"
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except Error as error:
+            if module == arguments[1]:  # a script's own traceback says where
+                raise
+            fail(str(error))
     else:
         sys.argv = list(arguments)
         # As Python itself does; ours is first on the path, the script's folder second.
