@@ -43,6 +43,8 @@ SHORTER = {
     "levels check": ["--count", "1"],
     "levels generate": ["--count", "1"],
     "examples/compat_dqn.py": ["--decisions", "8"],
+    "examples/single_file_ppo.py": ["--decisions", "128", "--num-envs", "2"],
+    "examples/stable_baselines3_ppo.py": ["--steps", "128"],
 }
 """What makes a command short, by its words."""
 MAY_FAIL = ("doctor", "explore", "checkpoints backfill")

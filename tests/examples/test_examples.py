@@ -42,6 +42,19 @@ def test_stable_baselines3(tmp_path: Path) -> None:
     )
 
 
+def test_single_file_ppo(tmp_path: Path) -> None:
+    small = ("--decisions", "512", "--num-envs", "4", "--steps", "64", "--device", "cpu")
+    out = run_example("single_file_ppo.py", *small, cwd=tmp_path)
+    assert out.startswith("512 decisions, 0 of the last ")
+    assert (tmp_path / "single_file_ppo.pt").stat().st_size > 100_000
+
+
+def test_rllib(tmp_path: Path) -> None:
+    pytest.importorskip("tree", reason="RLlib's packages are missing: pip install 'ray[rllib]'")
+    out = run_example("rllib_ppo.py", "--iterations", "1", "--batch", "64", cwd=tmp_path)
+    assert out.startswith("iteration 1: ")
+
+
 def test_random_agent_video(tmp_path: Path) -> None:
     run_example("random_agent_video.py", "random.mp4", "--decisions", "5", cwd=tmp_path)
     assert (tmp_path / "random.mp4").stat().st_size > 1000
