@@ -180,6 +180,25 @@ def wheel_speed(key: str) -> str:
     return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
 
 
+def world_1() -> dict[str, Callable[[], str]]:
+    """World 1 by one command on two cores."""
+
+    def rows(mode: str) -> list[dict[str, Any]]:
+        state = load("master-world-1.json")
+        return list(state["evaluations"][state["chosen"]][mode].values())
+
+    def mean(mode: str) -> str:
+        return percent(sum(row["clear_rate"] for row in rows(mode)) / len(rows(mode)))
+
+    return {
+        "world-1-minutes": lambda: (
+            f"{sum(phase['spent_s'] for phase in load('master-world-1.json')['phases'].values()) / 60:.1f}"
+        ),
+        "world-1-lowest": lambda: percent(min(row["clear_rate"] for row in rows("sampled")), 0),
+        **{f"world-1-{mode}": partial(mean, mode) for mode in ("sampled", "greedy", "sticky")},
+    }
+
+
 def levels() -> dict[str, Callable[[], str]]:
     """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
 
@@ -211,6 +230,7 @@ def levels() -> dict[str, Callable[[], str]]:
 
 FIGURES: dict[str, Callable[[], str]] = {
     **levels(),
+    **world_1(),
     "kills-table": kills_table,
     "kills": lambda: str(load("kills.json")["kills"]),
     "kills-date": lambda: load("kills.json")["date"],
