@@ -81,13 +81,13 @@ def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]
     return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]
 
 
-def h200_seconds() -> list[float]:
-    """When the three runs of 1-1 on the H200 were over."""
-    seconds = []
+def h200_ends(column: str) -> list[float]:
+    """A column of the three runs of 1-1 on the H200 when they were over."""
+    values = []
     for seed in range(3):
         with (ROOT / f"docs/media/curves/h200-1-1-seed{seed}.csv").open() as file:
-            seconds.append(float(list(csv.DictReader(file))[-1]["elapsed_s"]))
-    return seconds
+            values.append(float(list(csv.DictReader(file))[-1][column]))
+    return values
 
 
 def game(mode: str, key: str, form: str) -> str:
@@ -130,10 +130,8 @@ def startup(moment: str, name: str) -> dict[str, Callable[[], str]]:
 def turns(what: str) -> dict[str, Callable[[], str]]:
     """How much faster a build is than an older one, by `bench/turns.py`."""
 
-    def values() -> dict[str, float]:
-        results = load("engine_turns.json")["results"]
-        found: dict[str, float] = next(row["ratio"] for row in results if row["what"] == what)
-        return found
+    def values() -> Any:
+        return next(row["ratio"] for row in load("engine_turns.json")["results"] if row["what"] == what)
 
     return ratio(f"turns-{what}", values, ".2f")
 
@@ -141,14 +139,36 @@ def turns(what: str) -> dict[str, Callable[[], str]]:
 def hosts(envs: int) -> dict[str, Callable[[], str]]:
     """Environments on hosts against the same in one process, by `bench/cluster_speed.py`."""
 
-    def point() -> dict[str, Any]:
-        points: list[dict[str, Any]] = load("cluster_speed.json")["points"]
-        return next(row for row in points if row["envs_per_host"] == envs)
+    def point() -> Any:
+        return next(row for row in load("cluster_speed.json")["points"] if row["envs_per_host"] == envs)
 
     return {
         **ratio(f"hosts-{envs}", lambda: point()["times"], ".2f"),
         f"hosts-{envs}-bytes": lambda: f"{point()['bytes_per_decision']:.0f}",
         f"hosts-{envs}-error": lambda: f"{point()['error']:+.0%}",
+    }
+
+
+def cluster_model() -> dict[str, Callable[[], str]]:
+    """The costs that `bench/cluster_model.py` assumes, and what it predicts from them."""
+
+    def cost(key: str) -> float:
+        return float(load("cluster_model.json")["costs"][key])
+
+    def predictions() -> str:
+        head = "| cores | hosts | learner's cores | decisions/s | what sets the pace | lag | over the link |"
+        rows = [
+            f"| {p['cores']:,} | {p['hosts']} | {p['learner_cores']} | {p['decisions_per_s']:,.0f} | {p['busiest']} "
+            f"| {p['lag_ms']:.0f} ms | {p['gbit_per_s']:.1f} Gbit/s |"
+            for p in load("cluster_model.json")["predictions"]
+        ]
+        return "\n\n" + "\n".join([head, "|---|---|---|---|---|---|---|", *rows]) + "\n\n"
+
+    keys = ("decision_us", "pack_us", "unpack_us", "bytes_per_decision", "call_us")
+    return {
+        "cluster-model": predictions,
+        **{f"model-{key}": partial(lambda key: f"{cost(key):,.0f}", key) for key in keys},
+        "model-core-hour": lambda: f"{3600 / (cost('decision_us') + cost('pack_us')):.0f}",
     }
 
 
@@ -202,13 +222,11 @@ def world_1() -> dict[str, Callable[[], str]]:
 def levels() -> dict[str, Callable[[], str]]:
     """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
 
-    def soak() -> dict[str, Any]:
-        found: dict[str, Any] = load("levels.json")["soak"]
-        return found
+    def soak() -> Any:
+        return load("levels.json")["soak"]
 
-    def solvable() -> dict[str, Any]:
-        found: dict[str, Any] = load("levels.json")["solvable"]
-        return found
+    def solvable() -> Any:
+        return load("levels.json")["solvable"]
 
     return {
         **ratio("levels-speed", lambda: load("levels.json")["speed"], ".2f"),
@@ -231,6 +249,7 @@ def levels() -> dict[str, Callable[[], str]]:
 FIGURES: dict[str, Callable[[], str]] = {
     **levels(),
     **world_1(),
+    **cluster_model(),
     "kills-table": kills_table,
     "kills": lambda: str(load("kills.json")["kills"]),
     "kills-date": lambda: load("kills.json")["date"],
@@ -248,7 +267,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
     **ends("1-1-cpu-decisions", lambda: [run["decisions"] / 1e6 for run in learned("1-1")], ".2f"),
     "1-1-cpu-seeds": lambda: str(len(learned("1-1"))),
-    **ends("1-1-h200-seconds", h200_seconds),
+    **ends("1-1-h200-seconds", lambda: h200_ends("elapsed_s")),
+    **ends("1-1-h200-rate", lambda: [100 * rate for rate in h200_ends("clear_rate_mean")]),
     "32-mean": lambda: percent(mean_32("sampled")),
     "32-half-width": lambda: f"{100 * half_width_32():.1f}",
     **ends(
