@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,7 +102,7 @@ class Crew:
         log = self._logs / f"{name}.log"
         argv, size = ["warpzone", *words], _size(record) if record else 0
         with log.open("ab") as out:
-            out.write(f"\n$ {' '.join(argv)}\n".encode())
+            out.write(f"\n$ {shlex.join(argv)}\n".encode())
         process = self._spawn([sys.executable, "-m", "warpzone.cli.main", *words], log)
         self.children[name] = Child(name, argv, process, log, seconds, record, size)
         return self.children[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -169,7 +170,7 @@ class Work:
     def _began(self, child: Child) -> None:
         """Remember a command from its start: it may be running when this process is killed."""
         self._entries[child.name] = {
-            "phase": self.phase, "began_unix_s": round(child.began_unix_s, 1), "command": " ".join(child.argv),
+            "phase": self.phase, "began_unix_s": round(child.began_unix_s, 1), "command": shlex.join(child.argv),
             "seconds": 0.0, "exit_code": None,
         }  # fmt: skip
         self.state.commands.append(self._entries[child.name])
