@@ -59,6 +59,12 @@ def take_over(interface: int) -> None:
         home = f"{HOMES[interface]}.{package}"
         for name in [home, *_below(home)]:
             sys.modules[package + name.removeprefix(home)] = importlib.import_module(name)
+    if interface == 7:
+        from warpzone.compat.for_gymnasium import accept_gym_environments
+        from warpzone.compat.four_values import accept_four_values
+
+        accept_four_values()
+        accept_gym_environments()
     if not any(isinstance(finder, MissingParts) for finder in sys.meta_path):
         sys.meta_path.append(MissingParts())
 

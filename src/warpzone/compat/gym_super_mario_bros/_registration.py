@@ -24,6 +24,11 @@ class Made(Wrapper):  # type: ignore[misc]
         self._left: int | None = None
         self._shown = render_mode
 
+    @property
+    def render_mode(self) -> str | None:
+        """That of `make`."""
+        return self._shown
+
     def reset(self, **arguments: Any) -> Any:
         """Begin an episode."""
         if not self._five:
