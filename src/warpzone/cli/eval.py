@@ -43,7 +43,7 @@ class EvalConfig(TrainedAgent):
     episodes: int = 100
     """Episodes per stage and mode."""
     mode: str = "all"
-    """Comma-separated modes: sampled, greedy, sticky; or both, or all."""
+    """Comma-separated modes: sampled, greedy, sticky; both (the first two) or all."""
     noop_max: int = 30
     """Maximum idle frames before an episode starts, sampled uniformly."""
     sticky: float = 0.25

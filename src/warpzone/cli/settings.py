@@ -52,11 +52,11 @@ class Page(DryRun):
     """Where a page is served, and to whom."""
 
     host: str = "127.0.0.1"
-    """Address to listen on; others than localhost need --token."""
+    """Address to listen on; any but localhost needs --token."""
     port: int
     """Port to listen on (0 = any free one)."""
     token: str = ""
-    """Access token of viewers, opened as /?token=..."""
+    """Access token for viewers, opened as /?token=..."""
     open: bool = False
     """Open the page in the browser."""
 

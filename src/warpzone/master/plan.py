@@ -31,13 +31,13 @@ class MasterConfig:
     stages: str = "all"
     """Stages: 'all', a world such as '1', or '1-1,4-4'."""
     minutes: float = 0.0
-    """Minutes of all sittings together (0 = 90 on a GPU, else 10 per stage)."""
+    """Total minutes of all sessions (0 = 90 on a GPU, else 10 per stage)."""
     out: Path = Path("master")
     """Folder of the state, the runs and the agent."""
     target: float = 0.9
     """Clear rate that ends a specialist, shown with 95 % confidence."""
     parallel: int = 0
-    """Specialists that train at once (0 = as many as the machine carries)."""
+    """Specialists that train at once (0 = as many as the machine can run)."""
     episodes: int = 100
     """Episodes per stage and mode of the final evaluation."""
     seed: int = 0
@@ -49,7 +49,7 @@ class MasterConfig:
     cluster: str = ""
     """Ray cluster for the specialists: local, auto or HEAD:PORT; needs --out on a shared disk."""
     train_flags: str = ""
-    """Further flags of every training, as in --train-flags='--num-envs 32'."""
+    """Extra flags for every training, as in --train-flags='--num-envs 32'."""
     plain: bool = False
     """Print lines instead of the live board."""
     dry_run: bool = False
