@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from warpzone.compat.emulation import (
@@ -27,11 +29,14 @@ class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
     reward_range = (-float("inf"), float("inf"))
     observation_space = Box(low=0, high=255, shape=SCREEN_SHAPE_24_BIT, dtype=np.uint8)
     action_space = Discrete(256)
-    np_random: Any = None
 
     def __init__(self, rom_path: str, render_mode: str | None = None) -> None:
         self._set_render_mode(render_mode)
         self._power_on(rom_path)
+
+    def _power_on(self, rom_path: str) -> None:
+        super()._power_on(rom_path)
+        self._np_random = None  # Gymnasium's, made when it is asked for
 
     def _set_render_mode(self, render_mode: str | None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -43,10 +48,26 @@ class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         """Begin an episode."""
-        frame = self._begin(seed)
-        if self.render_mode == "human":
-            self._show()
-        return frame, self._get_info()
+        gym.Env.reset(self, seed=seed)
+        return self._begin(None), self._get_info()
+
+    def seed(self, seed: int | None = None) -> list[int]:
+        """Seed the environment's generator; the list of seeds used."""
+        if seed is not None:
+            warnings.warn(
+                "NESEnv.seed() is deprecated; use reset(seed=...) instead.", DeprecationWarning, stacklevel=2
+            )
+            self._np_random, self._np_random_seed = seeding.np_random(seed)
+        return [self.np_random_seed]
+
+    def dump_state(self) -> Any:
+        """The console's state, for `load_state`."""
+        return self._emulator.save()
+
+    def load_state(self, snapshot: Any) -> None:
+        """Resume from a state of `dump_state`."""
+        self._emulator.load(snapshot)
+        self.done = False
 
     def _get_terminated(self) -> bool:
         return self._get_done()
@@ -64,8 +85,6 @@ class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
         self.done = terminated or truncated
         info = self._get_info()
         self._did_step(self.done)
-        if self.render_mode == "human":
-            self._show()
         low, high = self.reward_range
         return self.screen, min(max(reward, low), high), terminated, truncated, info
 
