@@ -73,6 +73,7 @@ def main() -> None:
     actions = torch.zeros((T, N), dtype=torch.int64, device=device)
     log_probs, rewards, dones, values = (torch.zeros((T, N), device=device) for _ in range(4))
     cleared: deque[bool] = deque(maxlen=100)
+    furthest: deque[int] = deque(maxlen=100)
 
     observations, _ = envs.reset(seed=args.seed)
     updates, began = max(1, args.decisions // (T * N)), time.perf_counter()
@@ -88,6 +89,7 @@ def main() -> None:
             rewards[t], dones[t] = torch.from_numpy(reward), torch.from_numpy(done)
             if done.any():
                 cleared.extend(info["final_info"]["flag_get"][done].tolist())
+                furthest.extend(info["final_info"]["x_max"][done].tolist())
                 # Where a limit ended the episode and not the game, the value of the last frame stands for the rest.
                 with torch.no_grad():
                     rest = agent(torch.from_numpy(info["final_obs"]).to(device))[1]
@@ -118,7 +120,8 @@ def main() -> None:
                 optimiser.step()
 
         if update % 10 == 0 or update == updates:
-            rate = f"{sum(cleared)} of the last {len(cleared)} episodes cleared"
+            mean = sum(furthest) / max(1, len(furthest))
+            rate = f"{sum(cleared)} of the last {len(cleared)} episodes cleared, furthest x {mean:.0f} on average"
             speed = update * T * N / (time.perf_counter() - began)
             print(f"{update * T * N} decisions, {rate}, {speed:.0f} decisions/s", flush=True)
 
