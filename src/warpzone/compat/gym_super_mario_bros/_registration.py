@@ -54,6 +54,8 @@ class Made(Wrapper):  # type: ignore[misc]
 
     def render(self, *arguments: Any, **named: Any) -> Any:
         """In the mode given, else in that of `make`."""
+        if self._five and self._left is None:  # gym is strict about it since it has five values
+            raise ResetNeeded("Cannot call env.render() before calling env.reset()")
         if arguments or named or self._shown is None:
             return self.env.render(*arguments, **named)
         return self.env.render(mode="human" if self._shown == "human" else "rgb_array")
