@@ -8,7 +8,6 @@ A figure stands on a page as `<!--figure NAME-->TEXT<!--/figure-->`; `FIGURES` s
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -79,15 +78,6 @@ def half_width_32() -> float:
 def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]:
     """Runs of a stage with the defaults."""
     return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]
-
-
-def h200_ends(column: str) -> list[float]:
-    """A column of the three runs of 1-1 on the H200 when they were over."""
-    values = []
-    for seed in range(3):
-        with (ROOT / f"docs/media/curves/h200-1-1-seed{seed}.csv").open() as file:
-            values.append(float(list(csv.DictReader(file))[-1][column]))
-    return values
 
 
 def game(mode: str, key: str, form: str) -> str:
@@ -267,8 +257,14 @@ FIGURES: dict[str, Callable[[], str]] = {
     **ends("1-1-cpu-rate", lambda: [100 * run["clear_rate"] for run in learned("1-1")], ".1f"),
     **ends("1-1-cpu-decisions", lambda: [run["decisions"] / 1e6 for run in learned("1-1")], ".2f"),
     "1-1-cpu-seeds": lambda: str(len(learned("1-1"))),
-    **ends("1-1-h200-seconds", lambda: h200_ends("elapsed_s")),
-    **ends("1-1-h200-rate", lambda: [100 * rate for rate in h200_ends("clear_rate_mean")]),
+    **ends("1-1-h200-seconds", lambda: [run["seconds"] for run in load("learning-h200.json")["runs"]]),
+    "1-1-h200-median": lambda: f"{median(run['seconds'] for run in load('learning-h200.json')['runs']):.0f}",
+    "1-1-h200-seeds": lambda: str(len(load("learning-h200.json")["runs"])),
+    **ends(
+        "1-1-h200-rate",
+        lambda: [100 * run["clear_rate"] for run in load("learning-h200.json")["runs"]],
+        ".1f",
+    ),
     "32-mean": lambda: percent(mean_32("sampled")),
     "32-half-width": lambda: f"{100 * half_width_32():.1f}",
     **ends(
