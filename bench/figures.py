@@ -259,6 +259,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "1-1-cpu-seeds": lambda: str(len(learned("1-1"))),
     **ends("1-1-h200-seconds", lambda: [run["seconds"] for run in load("learning-h200.json")["runs"]]),
     "1-1-h200-median": lambda: f"{median(run['seconds'] for run in load('learning-h200.json')['runs']):.0f}",
+    "1-1-h200-enter": lambda: f"{load('learning-h200.json')['runs'][0]['from_enter_s']:.1f}",
     "1-1-h200-seeds": lambda: str(len(load("learning-h200.json")["runs"])),
     **ends(
         "1-1-h200-rate",
