@@ -23,6 +23,7 @@ DATA = ROOT / "docs" / "data"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 Z = 1.96
+MODES = ("sampled", "greedy", "sticky")
 
 
 @cache
@@ -190,23 +191,62 @@ def wheel_speed(key: str) -> str:
     return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
 
 
-def world_1() -> dict[str, Callable[[], str]]:
-    """World 1 by one command on two cores."""
+def from_enter() -> list[float]:
+    """Seconds of whole commands, of those that were timed in a row."""
+    return [run["from_enter_s"] for run in load("learning-h200.json")["runs"][1:] if "from_enter_s" in run]
 
-    def rows(mode: str) -> list[dict[str, Any]]:
-        state = load("master-world-1.json")
-        return list(state["evaluations"][state["chosen"]][mode].values())
+
+def mastered(name: str, file: str) -> dict[str, Callable[[], str]]:
+    """One policy by one command, `warpzone master`."""
+
+    def rates(mode: str) -> list[float]:
+        state = load(file)
+        return [row["clear_rate"] for row in state["evaluations"][state["chosen"]][mode].values()]
 
     def mean(mode: str) -> str:
-        return percent(sum(row["clear_rate"] for row in rows(mode)) / len(rows(mode)))
+        return percent(sum(rates(mode)) / len(rates(mode)))
+
+    def at_least(per_cent: int) -> str:
+        return str(sum(rate >= per_cent / 100 for rate in rates("sampled")))
+
+    def minutes() -> str:
+        return f"{sum(phase['spent_s'] for phase in load(file)['phases'].values()) / 60:.1f}"
 
     return {
-        "world-1-minutes": lambda: (
-            f"{sum(phase['spent_s'] for phase in load('master-world-1.json')['phases'].values()) / 60:.1f}"
-        ),
-        "world-1-lowest": lambda: percent(min(row["clear_rate"] for row in rows("sampled")), 0),
-        **{f"world-1-{mode}": partial(mean, mode) for mode in ("sampled", "greedy", "sticky")},
+        f"{name}-minutes": minutes,
+        f"{name}-lowest": lambda: percent(min(rates("sampled")), 0),
+        **{f"{name}-at-{n}": partial(at_least, n) for n in (80, 90) if name == "master-32"},
+        **{f"{name}-{mode}": partial(mean, mode) for mode in MODES},
     }
+
+
+def master_games(mode: str) -> dict[str, Callable[[], str]]:
+    """Whole games of the 32-stage policy that one command made."""
+
+    def of(key: str) -> float:
+        return float(load("master-h200.json")["game"][mode][key])
+
+    return {
+        f"master-32-game-{mode}": lambda: f"{of('mean_passed_without_death'):.1f}",
+        f"master-32-game-{mode}-most": lambda: f"{of('most_passed_without_death'):.0f}",
+    }
+
+
+def master_table() -> str:
+    """Sampled, greedy and sticky clear rates of the 32 stages, and what their specialists took."""
+    state = load("master-h200.json")
+    played = state["evaluations"][state["chosen"]]
+    took = {stage: group for group in state["specialists"].values() for stage in group["stages"]}
+    rows = ["| stage | sampled | greedy | sticky | its specialist |", "|---|---:|---:|---:|---|"]
+    for stage in sorted(took):
+        rates = " | ".join(percent(played[mode][stage]["clear_rate"], 0) for mode in MODES)
+        group = took[stage]
+        status = "" if group["status"] == "done" else ", unfinished"
+        rows.append(
+            f"| {stage} | {rates} | {percent(group['clear_rate'][stage], 0)}, {group['spent_s']:.0f} s, "
+            f"{group['decisions'] / 1e6:.1f} M{status} |"
+        )
+    return "\n\n" + "\n".join(rows) + "\n\n"
 
 
 def levels() -> dict[str, Callable[[], str]]:
@@ -238,7 +278,10 @@ def levels() -> dict[str, Callable[[], str]]:
 
 FIGURES: dict[str, Callable[[], str]] = {
     **levels(),
-    **world_1(),
+    **mastered("world-1", "master-world-1.json"),
+    **mastered("master-32", "master-h200.json"),
+    **{name: figure for mode in MODES for name, figure in master_games(mode).items()},
+    "master-32-table": master_table,
     **cluster_model(),
     "kills-table": kills_table,
     "kills": lambda: str(load("kills.json")["kills"]),
@@ -259,8 +302,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "1-1-cpu-seeds": lambda: str(len(learned("1-1"))),
     **ends("1-1-h200-seconds", lambda: [run["seconds"] for run in load("learning-h200.json")["runs"]]),
     "1-1-h200-median": lambda: f"{median(run['seconds'] for run in load('learning-h200.json')['runs']):.0f}",
-    "1-1-h200-enter": lambda: f"{load('learning-h200.json')['runs'][0]['from_enter_s']:.1f}",
-    "1-1-h200-seeds": lambda: str(len(load("learning-h200.json")["runs"])),
+    "1-1-h200-enter-first": lambda: f"{load('learning-h200.json')['runs'][0]['from_enter_s']:.1f}",
+    "1-1-h200-enter": lambda: f"{median(from_enter()):.1f}",
+    **ends("1-1-h200-enter", from_enter, ".1f"),
+    "1-1-h200-runs": lambda: str(len(load("learning-h200.json")["runs"])),
     **ends(
         "1-1-h200-rate",
         lambda: [100 * run["clear_rate"] for run in load("learning-h200.json")["runs"]],
