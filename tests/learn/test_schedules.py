@@ -135,7 +135,7 @@ def test_success_anneals_learning_rate_and_entropy_ahead_of_the_schedule() -> No
     rates = []
     for learner.success in (0.0, 0.5, 1.0, 0.2):
         rates.append(learner.learning_rate)
-    assert rates == pytest.approx([1.0, 0.5, 0.0, 0.8])
+    assert rates == pytest.approx([1.0, 0.7, 0.4, 0.88])
     learner.success = 0.5
     assert learner.entropy_coef == pytest.approx((config.entropy_coef + config.entropy_final) / 2)
     learner.decisions = 80
