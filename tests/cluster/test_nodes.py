@@ -24,7 +24,16 @@ def raylets() -> Iterator[Any]:
     import_ray()
     from ray.cluster_utils import Cluster as Raylets
 
-    made = Raylets(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    # The head asks every second, not every three, and takes a node for lost that three times gives no answer; one that
+    # is only slow has ten seconds for each.
+    asks = {
+        "health_check_initial_delay_ms": 1000,
+        "health_check_period_ms": 1000,
+        "health_check_timeout_ms": 10_000,
+        "health_check_failure_threshold": 3,
+    }
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": asks}
+    made = Raylets(initialize_head=True, head_node_args=head)
     for name in ("one", "two"):
         made.add_node(num_cpus=2, resources={name: 1}, object_store_memory=100 << 20)
     yield made

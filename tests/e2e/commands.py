@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from tests import warm
+from tests.warm import Result
 
 COMMAND = [sys.executable, "-m", "warpzone.cli.main"]
 SMALL = (
@@ -18,15 +20,6 @@ SMALL = (
     *("--rollout-steps", "16", "--minibatch-size", "64", "--log-interval", "1", "--until-clear-rate", "0"),
 )
 """A run whose updates take a fraction of a second."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a command said, and the status it ended with."""
-
-    code: int
-    out: str
-    err: str
 
 
 def clean_environment() -> dict[str, str]:
@@ -41,16 +34,8 @@ def clean_environment() -> dict[str, str]:
 
 def warpzone(folder: Path, *argv: str, timeout_s: float = 180, **environ: str) -> Result:
     """Run a command in `folder` to its end."""
-    done = subprocess.run(
-        [*COMMAND, *argv],
-        cwd=folder,
-        env={**clean_environment(), **environ},
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
+    env = {**clean_environment(), **environ}
+    return warm.run(COMMAND[-1], *argv, folder=folder, env=env, timeout_s=timeout_s)
 
 
 class Training:
