@@ -4,8 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := $(shell find native -name '*.hpp' -o -name '*.cpp' -o -name 'CMakeLists.txt')
 ARGS   ?=
+# make compiles one file at a time where ninja is not installed, unless it is told otherwise.
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: setup test-setup train master test lint format bench compat sanitize native-test docs release-check bundle wheels clean help
+.PHONY: setup packages test-setup train master test lint format bench compat sanitize native-test docs release-check bundle wheels clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -38,11 +40,15 @@ format: setup ## rewrite files in the project's format
 	$(BIN)/ruff format src tests bench wheels
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-test-setup: setup ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
+packages: ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
 	@sh tests/system_packages.sh
 
-test: test-setup lint ## all checks
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+test-setup: setup packages ## everything that the tests need
+
+# Packages are downloaded beside the set-up. Tests that wait for processes leave a core idle: hence three on two cores.
+test: ## all checks
+	@$(MAKE) --no-print-directory -j2 packages lint
+	$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)

@@ -17,7 +17,8 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
 fi
 echo "[setup] installing packages for the tests:$missing"
 apt-get update -qq || true
-for package in $missing; do
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null \
-        || echo "[setup] $package could not be installed: tests that need it are skipped"
+install() { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+# shellcheck disable=SC2086
+install $missing 2>/dev/null || for package in $missing; do
+    install "$package" || echo "[setup] $package could not be installed: tests that need it are skipped"
 done

@@ -26,6 +26,9 @@ LOADED = (
     "warpzone.run.loop",
 )
 """None of them starts a thread, which a fork would lose."""
+ROOT = Path(__file__).parents[1]
+START_S = 240.0
+"""A busy machine takes long to load all that."""
 
 
 @dataclass(frozen=True)
@@ -37,34 +40,56 @@ class Result:
     err: str
 
 
-def run(main: str, *argv: str, folder: Path, env: dict[str, str], timeout_s: float) -> Result:
-    """Run a module (as `python -m` does) or a script (a path that ends in .py) in a folder to its end."""
-    server = _server()
-    assert server.stdin is not None
-    with TemporaryDirectory() as said:
-        asked = {"main": main, "argv": argv, "folder": str(folder), "env": env, "said": said}
-        server.stdin.write(json.dumps(asked).encode() + b"\n")
-        pid, code = int(_answer(server)), _answer(server, timeout_s)
-        if not code:
-            os.kill(pid, signal.SIGKILL)
-            _answer(server)
-            raise subprocess.TimeoutExpired([main, *argv], timeout_s)
-        out, err = ((Path(said) / name).read_text() for name in ("out", "err"))
-    return Result(int(code), out, err)
+class Process:
+    """A module (as `python -m` has it) or a script (a path that ends in .py) that runs in a folder.
+
+    One at a time: wait for its end before the next is started.
+    """
+
+    def __init__(self, main: str, *argv: str, folder: Path, env: dict[str, str]) -> None:
+        self._server, self._said = _server(), TemporaryDirectory()
+        asked = {"main": main, "argv": argv, "folder": str(folder), "env": env, "said": self._said.name}
+        assert self._server.stdin is not None
+        self._server.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.args, self.pid = [main, *argv], int(_answer(self._server, START_S))
+        self.returncode: int | None = None
+
+    def poll(self, timeout_s: float = 0.0) -> int | None:
+        """The exit status; None while it runs."""
+        if self.returncode is None and (code := _answer(self._server, timeout_s)):
+            self.returncode = int(code)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def end(self, timeout_s: float = START_S) -> Result:
+        """Wait for the end. What takes longer is killed, and an error."""
+        if self.poll(timeout_s) is None:
+            self.kill()
+            raise subprocess.TimeoutExpired(self.args, timeout_s)
+        assert self.returncode is not None
+        out, err = ((Path(self._said.name) / name).read_text() for name in ("out", "err"))
+        return Result(self.returncode, out, err)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+        self.end()
 
 
 @cache
 def _server() -> subprocess.Popen[bytes]:
     """Started by the first that needs it; it ends with the tests."""
     server = subprocess.Popen(
-        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", "tests.warm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     atexit.register(server.kill)
     return server
 
 
-def _answer(server: subprocess.Popen[bytes], timeout_s: float = 240) -> bytes:
+def _answer(server: subprocess.Popen[bytes], timeout_s: float) -> bytes:
     """The next line it says; nothing if it says none in time."""
     assert server.stdout is not None
     if not select.select([server.stdout], [], [], timeout_s)[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,8 +24,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def result(*command: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", *command], capture_output=True, text=True, timeout=280
-    )
+        [sys.executable, "-W", "ignore", *command], capture_output=True, text=True, timeout=280,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[0]
 

@@ -21,6 +21,7 @@ import pytest
 
 from tests.cli.test_play import save_replay
 from tests.run.small_runs import SMALL, Quiet, small_run
+from tests.warm import Process
 from warpzone.cli.commands import BENCHMARKS, flags_of_commands
 from warpzone.cli.main import main
 
@@ -107,6 +108,11 @@ def shell(line: str, folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def script(path: Path, words: list[str], folder: Path) -> None:
+    done = Process(str(path), *words, folder=folder, env=environment()).end(LIMIT_S)
+    assert done.code == 0, done.out + done.err
+
+
 def serve_and_look(words: list[str], folder: Path) -> None:
     """Start a command that serves a page, open the address it prints, and press Ctrl+C."""
     command = [sys.executable, "-m", "warpzone.cli.main", *words, "--port", "0"]
@@ -152,6 +158,9 @@ def run_it(line: str, folder: Path) -> None:
         flags = shlex.join([*SHORTER["train"], "--runs-dir", str(folder / "made")])
         settings = ["-o", ".venv/.installed", f"BIN={Path(sys.executable).parent}", f"ARGS={flags}"]
         shell(shlex.join(["make", "-C", str(ROOT), *settings, *rest]), folder)
+    elif tool == "python" and rest[0].endswith(".py"):
+        words = [re.sub(r"^\d{4,}$", "64", word) for word in [*rest[1:], *SHORTER.get(rest[-1], [])]]
+        script(folder / rest[0], words, folder)
     elif tool == "python":
         shell(" ".join([re.sub(r" \d{4,}$", " 64", line), *SHORTER.get(rest[-1], [])]), folder)
     else:
@@ -225,18 +234,9 @@ def test_no_command_hides_in_a_block_that_is_not_tested(page: str) -> None:
 @pytest.mark.timeout(2 * LIMIT_S)
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES if scripts(page)])
 def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) -> None:
-    # All of it in one fresh Python: a later block may use names from an earlier one.
-    script = tmp_path / "page.py"
-    script.write_text("\n\n".join(scripts(ROOT / page)))
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=workplace,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stderr
+    # All of it in one process: a later block may use names from an earlier one.
+    (tmp_path / "page.py").write_text("\n\n".join(scripts(ROOT / page)))
+    script(tmp_path / "page.py", [], workplace)
 
 
 def test_benchmarks_on_the_pages_exist() -> None:

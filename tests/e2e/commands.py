@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests import warm
-from tests.warm import Result
+from tests.warm import Process, Result
 
 COMMAND = [sys.executable, "-m", "warpzone.cli.main"]
 SMALL = (
@@ -35,7 +33,7 @@ def clean_environment() -> dict[str, str]:
 def warpzone(folder: Path, *argv: str, timeout_s: float = 180, **environ: str) -> Result:
     """Run a command in `folder` to its end."""
     env = {**clean_environment(), **environ}
-    return warm.run(COMMAND[-1], *argv, folder=folder, env=env, timeout_s=timeout_s)
+    return Process(COMMAND[-1], *argv, folder=folder, env=env).end(timeout_s)
 
 
 class Training:
@@ -44,14 +42,7 @@ class Training:
     def __init__(self, folder: Path, *flags: str) -> None:
         run = folder / "runs" / "mario"
         self.metrics, self.heartbeat = run / "metrics.jsonl", run / "heartbeat.jsonl"
-        self.process = subprocess.Popen(
-            [*COMMAND, "train", *flags],
-            cwd=folder,
-            env=clean_environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = Process(COMMAND[-1], "train", *flags, folder=folder, env=clean_environment())
 
     def wait_for_update(self, update: int, timeout_s: float = 120) -> None:
         """Return once the metrics have a record of this update or a later one."""
@@ -67,7 +58,7 @@ class Training:
             with contextlib.suppress(FileNotFoundError):
                 if has_come():
                     return
-            assert self.process.poll() is None, self.process.communicate()
+            assert self.process.poll() is None, self.process.end()
             time.sleep(0.02)
         raise AssertionError(f"nothing after {timeout_s} s")
 
@@ -77,9 +68,7 @@ class Training:
     def end(self, timeout_s: float = 60) -> tuple[Result, float]:
         """What it said in the end, and the seconds that took."""
         began = time.monotonic()
-        out, err = self.process.communicate(timeout=timeout_s)
-        return Result(self.process.returncode, out, err), time.monotonic() - began
+        return self.process.end(timeout_s), time.monotonic() - began
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate()

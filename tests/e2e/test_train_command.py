@@ -140,7 +140,7 @@ def test_ctrl_c_ends_the_cpu_preset_within_an_update_or_two(tmp_path: Path) -> N
 
 def test_a_second_ctrl_c_stops_at_once_and_saves_nothing_half_done(tmp_path: Path) -> None:
     # Updates that take far longer than the test waits.
-    training = Training(tmp_path, *QUIET, "--rollout-steps", "20000", "--total-updates", "1")
+    training = Training(tmp_path, *QUIET, "--rollout-steps", "100000", "--total-updates", "1")
     try:
         training.wait_for_phase("collect")
         training.signal(signal.SIGINT)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
+
+from tests.warm import Process
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_example(name: str, *arguments: str, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = Process(str(EXAMPLES / name), *arguments, folder=cwd, env=env).end(280)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def test_custom_reward(tmp_path: Path) -> None:

@@ -40,11 +40,20 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize("buffers", ["--no-double-buffer", "--double-buffer"])
-def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(buffers: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def trails(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trail of 1-1."""
+    folder = tmp_path_factory.mktemp("trails")
     trail = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3)
     assert trail is not None
-    save_trail(trail, tmp_path / "trails")
+    save_trail(trail, folder)
+    return folder
+
+
+@pytest.mark.parametrize("buffers", ["--no-double-buffer", "--double-buffer"])
+def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(
+    buffers: str, trails: Path, tmp_path: Path
+) -> None:
     flags = (
         *(
             "--deterministic",
@@ -56,7 +65,7 @@ def test_stopping_while_episodes_begin_on_a_trail_changes_nothing(buffers: str, 
             "complex",
             buffers,
         ),
-        *("--trails", str(tmp_path / "trails"), "--trail-share", "0.9", "--trail-patience", "1"),
+        *("--trails", str(trails), "--trail-share", "0.9", "--trail-patience", "1"),
     )
     small_run(tmp_path, "--run-name", "whole", "--total-updates", "6", *flags)
     small_run(tmp_path, "--run-name", "halves", "--total-updates", "3", *flags)
