@@ -43,12 +43,17 @@ class Result:
 class Process:
     """A module (as `python -m` has it) or a script (a path that ends in .py) that runs in a folder.
 
-    One at a time: wait for its end before the next is started.
+    One at a time: wait for its end before the next is started. What it says goes to `log` if there is one.
     """
 
-    def __init__(self, main: str, *argv: str, folder: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self, main: str, *argv: str, folder: Path, env: dict[str, str], log: Path | None = None
+    ) -> None:
         self._server, self._said = _server(), TemporaryDirectory()
-        asked = {"main": main, "argv": argv, "folder": str(folder), "env": env, "said": self._said.name}
+        self.out, self.err = ((log or Path(self._said.name) / name).absolute() for name in ("out", "err"))
+        asked = {
+            "main": main, "argv": argv, "folder": str(folder), "env": env, "said": [str(self.out), str(self.err)],
+        }  # fmt: skip
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(asked).encode() + b"\n")
         self.args, self.pid = [main, *argv], int(_answer(self._server, START_S))
@@ -70,8 +75,7 @@ class Process:
             self.kill()
             raise subprocess.TimeoutExpired(self.args, timeout_s)
         assert self.returncode is not None
-        out, err = ((Path(self._said.name) / name).read_text() for name in ("out", "err"))
-        return Result(self.returncode, out, err)
+        return Result(self.returncode, self.out.read_text(), self.err.read_text())
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -112,10 +116,10 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def become(main: str, argv: list[str], folder: str, env: dict[str, str], said: str) -> None:
+def become(main: str, argv: list[str], folder: str, env: dict[str, str], said: list[str]) -> None:
     """In the new process: be what was asked for, to its last exception."""
-    for number, (name, mode) in enumerate((("/dev/null", "r"), (f"{said}/out", "w"), (f"{said}/err", "w"))):
-        with open(name, mode) as file:
+    for number, name in enumerate(("/dev/null", *said)):
+        with open(name, "a" if number else "r") as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
     os.environ.clear()

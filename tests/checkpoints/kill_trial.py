@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.checkpoints.run_to_kill import next_save, weights_of
+from tests.warm import Process
 from warpzone.checkpoints.finding import find_resume
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.watch.metrics import read_metrics
@@ -33,18 +32,14 @@ def kill_once(run: Path, seed: int, fault: str) -> Outcome:
     """`run` may hold what earlier kills left: the process resumes from it."""
     chance = random.Random(seed)
     log = run.with_suffix(".log")
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.checkpoints.run_to_kill", str(run), str(seed), fault],
-            cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-        )  # fmt: skip
-        try:
-            _wait_for(log, b"resumed", process)
-            time.sleep(chance.uniform(0.0, 1.0))
-        finally:
-            process.kill()
-            process.wait()
+    log.write_bytes(b"")
+    arguments = (str(run), str(seed), fault)
+    process = Process("tests.checkpoints.run_to_kill", *arguments, folder=ROOT, env=dict(os.environ), log=log)
+    try:
+        _wait_for(log, b"resumed", process)
+        time.sleep(chance.uniform(0.0, 1.0))
+    finally:
+        process.kill()
     words = [line.split() for line in log.read_text(errors="replace").splitlines() if line]
     resumed_from = next((int(w[1]) for w in words if w[0] == "resumed"), -1)
     saved = [int(w[1]) for w in words if w[0] == "saved" and len(w) == 2]
@@ -74,7 +69,7 @@ def _look(run: Path, last_saved: int, log: Path) -> tuple[int, str]:
     return found, "an unexpected error: " + text[-300:] if "Traceback" in text else ""
 
 
-def _wait_for(log: Path, word: bytes, process: subprocess.Popen[bytes], timeout_s: float = 60.0) -> None:
+def _wait_for(log: Path, word: bytes, process: Process, timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while word not in log.read_bytes():
         if process.poll() is not None or time.monotonic() > deadline:

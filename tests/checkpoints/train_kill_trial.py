@@ -6,8 +6,6 @@ import json
 import os
 import random
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +16,7 @@ from typing import Any
 import torch
 
 from tests.run.small_runs import SMALL, TIMINGS
+from tests.warm import Process
 from warpzone.checkpoints.finding import find_resume
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.errors import CheckpointError
@@ -56,30 +55,26 @@ def kill_training(runs: Path, name: str, seed: int, kind: str) -> TrainOutcome:
     run = runs / name
     run_flags = [*FLAGS, "--runs-dir", str(runs), "--run-name", name]
     if kind in ("any moment", "while saving"):
-        command = ["-m", "warpzone.cli.main", "train", *run_flags]
+        command = ["warpzone.cli.main", "train", *run_flags]
     else:
         fail_at = chance.randrange(6 * CALLS_OF_A_SAVE)
-        command = ["-m", "tests.checkpoints.train_to_kill", kind, str(fail_at), *run_flags]
+        command = ["tests.checkpoints.train_to_kill", kind, str(fail_at), *run_flags]
     expected = find_resume(run)
     before_metrics, before_log = _size(run / METRICS_FILE), _size(run / LOG_FILE)
     started = time.time()
-    with (runs / f"{name}.out").open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-        try:
-            _wait_for_the_moment(process, run, kind, chance, before_metrics)
-        finally:
-            process.kill()
-            process.wait()
+    output = runs / f"{name}.out"
+    output.unlink(missing_ok=True)
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = Process(*command, folder=ROOT, env=env, log=output)
+    try:
+        _wait_for_the_moment(process, run, kind, chance, before_metrics)
+    finally:
+        process.kill()
     log = (run / LOG_FILE).read_bytes()[before_log:].decode() if _size(run / LOG_FILE) else ""
     resumed = re.search(r"resuming from .*; update (\d+),", log)
     began = expected.meta.global_update if expected else 0
-    if process.returncode >= 0:
-        return TrainOutcome(
-            0, 0, False, False, "ended by itself: " + (runs / f"{name}.out").read_text()[-300:]
-        )
+    if process.end().code >= 0:
+        return TrainOutcome(0, 0, False, False, "ended by itself: " + output.read_text()[-300:])
     if resumed and int(resumed[1]) != began:
         return TrainOutcome(0, 0, False, False, f"resumed from {resumed[1]}, not from {began}")
     updates = _updates_of(run / METRICS_FILE, before_metrics)
@@ -90,7 +85,7 @@ def kill_training(runs: Path, name: str, seed: int, kind: str) -> TrainOutcome:
 
 
 def _wait_for_the_moment(
-    process: subprocess.Popen[bytes], run: Path, kind: str, chance: random.Random, before_metrics: int
+    process: Process, run: Path, kind: str, chance: random.Random, before_metrics: int
 ) -> None:
     def has_recorded() -> bool:
         return _size(run / METRICS_FILE) > before_metrics
@@ -109,7 +104,7 @@ def _wait_for_the_moment(
         time.sleep(chance.uniform(0.0, 0.012))
 
 
-def _wait(process: subprocess.Popen[bytes], has_come: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def _wait(process: Process, has_come: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not has_come() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.0005)
