@@ -50,7 +50,8 @@ def test_phases_stages_and_the_time_that_is_left_are_on_the_page(tmp_path: Path)
     state.phases["specialists"].status, state.phases["specialists"].spent_s = "running", 600.0
     state.specialists["1-1"] = Learner(["1-1"], status="done", clear_rate={"1-1": 0.97}, spent_s=120)
     state.specialists["1-3"] = Learner(["1-3"], status="failed", error="no space left")
-    state.policies["student"] = Learner(["1-1"], clear_rate={"1-1": 0.5})
+    for name, rate in (("student", 0.3), ("polished", 0.4), ("polished-2", 0.5)):
+        state.policies[name] = Learner(["1-1"], clear_rate={"1-1": rate})
     state.short = {"1-3": "0%, its specialist failed: no space left"}
     save(tmp_path, state, age_s=-3600)  # however slow the machine is, it seems alive
     with serving(tmp_path) as panel, chromium() as browser:
@@ -58,9 +59,7 @@ def test_phases_stages_and_the_time_that_is_left_are_on_the_page(tmp_path: Path)
         browser.get(panel.address)
         section = browser.find_element(By.ID, "master")
         wait(section.is_displayed)
-        wait(
-            lambda: "30m 00s left" in section.text or "30 min left" in section.text or "left" in section.text
-        )
+        wait(lambda: "left" in section.text)
         phases = browser.find_elements(By.CSS_SELECTOR, "#master-phases li")
         assert [phase.get_attribute("class") for phase in phases] == ["done", "running", *["waiting"] * 3]
         stages = browser.find_elements(By.CSS_SELECTOR, "#master-board button")

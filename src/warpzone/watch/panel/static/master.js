@@ -16,7 +16,8 @@ const showPhases = (phases) => $("master-phases").replaceChildren(...Object.entr
 
 const policyRate = (state, stage) => {
   const final = state.evaluations[state.chosen]?.sampled?.[stage]?.clear_rate;
-  return final ?? state.policies.polished?.clear_rate[stage] ?? state.policies.student?.clear_rate[stage];
+  const newest = Object.values(state.policies).reverse().find((run) => run.clear_rate[stage] !== undefined);
+  return final ?? newest?.clear_rate[stage];
 };
 const follow = (run) => {
   const select = $("run");
