@@ -89,7 +89,8 @@ def _server() -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "tests.warm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
         cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    atexit.register(server.kill)
+    atexit.register(server.wait)
+    atexit.register(server.kill)  # before the wait
     return server
 
 
