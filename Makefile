@@ -45,10 +45,10 @@ packages: ## Debian packages that some tests need (a browser, jq, an ARM compile
 
 test-setup: setup packages ## everything that the tests need
 
-# Packages are downloaded beside the set-up. Tests that wait for processes leave a core idle: hence three on two cores.
+# Packages are downloaded beside the set-up.
 test: ## all checks
 	@$(MAKE) --no-print-directory -j2 packages lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)
