@@ -196,8 +196,8 @@ def from_enter() -> list[float]:
     return [run["from_enter_s"] for run in load("learning-h200.json")["runs"][1:] if "from_enter_s" in run]
 
 
-def mastered(name: str, file: str) -> dict[str, Callable[[], str]]:
-    """One policy by one command, `warpzone master`."""
+def mastered(name: str, file: str, counted: tuple[int, ...] = ()) -> dict[str, Callable[[], str]]:
+    """One policy by one command, `warpzone master`; `counted`: how many stages reach that per cent."""
 
     def rates(mode: str) -> list[float]:
         state = load(file)
@@ -215,7 +215,7 @@ def mastered(name: str, file: str) -> dict[str, Callable[[], str]]:
     return {
         f"{name}-minutes": minutes,
         f"{name}-lowest": lambda: percent(min(rates("sampled")), 0),
-        **{f"{name}-at-{n}": partial(at_least, n) for n in (80, 90) if name == "master-32"},
+        **{f"{name}-at-{n}": partial(at_least, n) for n in counted},
         **{f"{name}-{mode}": partial(mean, mode) for mode in MODES},
     }
 
@@ -279,7 +279,7 @@ def levels() -> dict[str, Callable[[], str]]:
 FIGURES: dict[str, Callable[[], str]] = {
     **levels(),
     **mastered("world-1", "master-world-1.json"),
-    **mastered("master-32", "master-h200.json"),
+    **mastered("master-32", "master-h200.json", counted=(80, 90)),
     **{name: figure for mode in MODES for name, figure in master_games(mode).items()},
     "master-32-table": master_table,
     **cluster_model(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -59,7 +60,8 @@ def test_phases_stages_and_the_time_that_is_left_are_on_the_page(tmp_path: Path)
         browser.get(panel.address)
         section = browser.find_element(By.ID, "master")
         wait(section.is_displayed)
-        wait(lambda: "left" in section.text)
+        note = browser.find_element(By.ID, "master-note")
+        wait(lambda: re.fullmatch(r"\d[\w ]* left", note.text))
         phases = browser.find_elements(By.CSS_SELECTOR, "#master-phases li")
         assert [phase.get_attribute("class") for phase in phases] == ["done", "running", *["waiting"] * 3]
         stages = browser.find_elements(By.CSS_SELECTOR, "#master-board button")

@@ -108,7 +108,6 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
     assert all(0 < length < 10_000_000 for length in lengths[1:])
     assert len(lengths) >= 2
     assert work.state.policies["student"].decisions > 0
-    assert work.left_s() < phases.LEAST_S["polish"]
 
 
 def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from warpzone.agents import recording
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.errors import CheckpointError
 from warpzone.learn.learner import Learner
+from warpzone.run.stopping import StopFlag
 from warpzone.watch.metrics import read_metrics
 
 from .small_runs import Quiet, measured, small_run
@@ -164,15 +165,21 @@ def test_a_profile_says_where_the_time_of_a_run_goes(tmp_path: Path) -> None:
 def test_a_run_that_stalls_can_be_told_to_stop_with_what_it_learned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    update = Learner.update
+    update, request, asked = Learner.update, StopFlag.request, threading.Event()
+
+    def note(self: StopFlag, reason: str) -> None:
+        request(self, reason)
+        asked.set()
 
     def stall(self: Learner, rollout: Any) -> dict[str, float]:
+        # Silent until the watchdog has seen it, however slow the machine is.
         if self.version == 2:
-            time.sleep(3.0)
+            asked.wait(60)
         return update(self, rollout)
 
     monkeypatch.setattr(Learner, "update", stall)
-    flags = ("--heartbeat-timeout", "2", "--on-stall", "stop", "--total-updates", "9")
+    monkeypatch.setattr(StopFlag, "request", note)
+    flags = ("--heartbeat-timeout", "3", "--on-stall", "stop", "--total-updates", "9")
     outcome = small_run(tmp_path, *flags)
     assert (outcome.exit_code, outcome.reason) == (3, "stopped by stall")
     assert load_checkpoint(tmp_path / "mario" / "checkpoints" / "latest.pt").meta.global_update == 3

@@ -127,8 +127,8 @@ class HostEnvironments:
         if len(blobs) != self.num_envs:
             raise CheckpointError(f"the saved state is of {len(blobs)} environments, not {self.num_envs}")
         memory = self._next_memory()
-        given = [(self.group, blobs[rows]) for rows in self._rows()]
-        for rows, reply in zip(self._rows(), self.fleet.call("restore", given), strict=True):
+        replies = self.fleet.restore(self.group, [blobs[rows] for rows in self._rows()])
+        for rows, reply in zip(self._rows(), replies, strict=True):
             self._unpack(reply, rows, memory)
         self._turn_to(memory)
         self.rewards.load_state_dict(state["rewards"])

@@ -49,7 +49,9 @@ class Slot:
     replaced: int = 0
     pending: dict[int, Any] = field(default_factory=dict)
     began: dict[int, Any] = field(default_factory=dict)
-    """First replies of a new host that nobody has taken yet: what its group was doing before is lost."""
+    """First replies that nobody has taken yet, where a group begins or its host is new."""
+    playing: set[int] = field(default_factory=set)
+    """Groups whose first reply was taken."""
     sent_at: dict[int, float] = field(default_factory=dict)
     meter: Meter = field(default_factory=Meter)
 
@@ -86,7 +88,7 @@ class Fleet:
         """Start a step of a group on every host, with what is due there before it."""
         for slot, chosen, due in zip(self.slots, actions, later, strict=True):
             # A group of a new host has not seen its first observation: there is nothing to act on.
-            if group not in slot.began:
+            if group in slot.playing:
                 slot.pending[group] = slot.actor.step.remote(group, chosen, due)
                 slot.sent_at[group] = time.perf_counter()
 
@@ -116,8 +118,19 @@ class Fleet:
 
     def begin(self, group: int) -> list[Reply]:
         """Begin all episodes of a group."""
-        given = [(group, *self.first(slot.index, group, slot.replaced)) for slot in self.slots]
-        return self.call("reset", given)
+        for slot in self.slots:
+            # The other groups of a host that was replaced meanwhile have begun with it.
+            if group not in slot.began:
+                self._reset(slot, group)
+        return [self._first_reply(slot, group) for slot in self.slots]
+
+    def restore(self, group: int, consoles: Sequence[Sequence[bytes]]) -> list[Reply]:
+        """Return a group to what `snapshots` of its hosts gave."""
+        replies = self.call("restore", [(group, part) for part in consoles])
+        for slot in self.slots:
+            slot.began.pop(group, None)
+            slot.playing.add(group)
+        return replies
 
     def metrics(self) -> dict[str, Any]:
         """What the hosts did since the last call."""
@@ -163,14 +176,19 @@ class Fleet:
                 except _Gone as gone:
                     lost = str(gone)
             self._replace(slot, lost)
+        return self._first_reply(slot, group), True
+
+    def _first_reply(self, slot: Slot, group: int) -> Reply:
+        """The first observations of a group; a host that is lost on the way is replaced."""
         for _ in range(ATTEMPTS):
             ref = slot.began[group]
             if self._wait([ref], START_S):
                 try:
-                    first = self._get(ref)
-                    del slot.began[group]
+                    first: Reply = self._get(ref)
                     slot.node = self._get(slot.ready)
-                    return first, True
+                    del slot.began[group]
+                    slot.playing.add(group)
+                    return first
                 except _Gone as gone:
                     lost = str(gone)
             else:
@@ -190,12 +208,15 @@ class Fleet:
         self.cluster.kill(slot.actor)
         slot.replaced += 1
         slot.pending.clear()
+        self.episodes_lost += self.settings.num_envs * len(slot.playing)
+        slot.playing.clear()
         self._start(slot)
         for group in range(len(self.settings.views)):
-            if group not in slot.began:
-                self.episodes_lost += self.settings.num_envs
-            seeds, weights = self.first(slot.index, group, slot.replaced)
-            slot.began[group] = slot.actor.reset.remote(group, seeds, weights)
+            self._reset(slot, group)
+
+    def _reset(self, slot: Slot, group: int) -> None:
+        seeds, weights = self.first(slot.index, group, slot.replaced)
+        slot.began[group] = slot.actor.reset.remote(group, seeds, weights)
 
     def _start(self, slot: Slot) -> None:
         threads = self.settings.threads
