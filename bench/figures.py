@@ -276,7 +276,31 @@ def levels() -> dict[str, Callable[[], str]]:
     }
 
 
+def trainers() -> dict[str, Callable[[], str]]:
+    """Whole training updates of ours and of Stable-Baselines3: decisions a second, and how many times theirs."""
+    named = {
+        "native": "warpzone native",
+        "torch": "warpzone torch",
+        "sb3": "SB3",
+        "sb3-nes-py": "SB3 + nes-py",
+    }
+
+    def of(side: str) -> dict[str, Any]:
+        return load("train_sb3.json")["results"][named[side]]  # type: ignore[no-any-return]
+
+    figures: dict[str, Callable[[], str]] = {
+        f"train-{side}": lambda side=side: f"{of(side)['decisions_per_s']:,.0f}"  # type: ignore[misc]
+        for side in named
+    }
+    for side in ("native", "torch"):
+        for base in ("sb3", "sb3-nes-py"):
+            form = ",.0f" if base == "sb3-nes-py" else ".1f"
+            figures |= ratio(f"train-{side}-{base}", lambda s=side, b=base: of(s)["times"][named[b]], form)  # type: ignore[misc]
+    return figures
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **trainers(),
     **levels(),
     **mastered("world-1", "master-world-1.json"),
     **mastered("master-32", "master-h200.json", counted=(80, 90)),

@@ -33,7 +33,7 @@ env_shaping_raw_sum env_shaping_scaled_sum env_shaping_last_dx env_shaping_last_
 env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation_envs
 """
 ADDED = """
-clear_rate clear_rate_mean time_to_first_flag policy_lag collect_share learn_share
+clear_rate clear_rate_mean clear_rate_noisy time_to_first_flag policy_lag collect_share learn_share
 approx_kl clip_fraction explained_variance loss_teacher stage_share trail_share trail_cleared arrival_cleared
 """
 
@@ -141,6 +141,19 @@ def test_clear_rates_are_counted_per_stage_over_the_window(tmp_path: Path) -> No
     assert summary["recent_return_p50"] == 3.5
     log.close()
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 7
+
+
+def test_episodes_with_noise_have_a_rate_of_their_own(tmp_path: Path) -> None:
+    log = EpisodeLog(tmp_path / "episodes.jsonl")
+    for noisy, cleared in ((False, True), (True, False), (True, True), (True, False), (True, False)):
+        one = {**episode(cleared=cleared, value=5.0 - 9 * noisy), "noisy": noisy}
+        log.add(one, update=1, global_step=1, elapsed_s=1.0)
+    summary = log.summary()
+    assert (summary["clear_rate"], summary["clear_rate_noisy"]) == ({"1-1": 1.0}, 0.25)
+    assert summary["avg_return"] == 5.0
+    resumed = EpisodeLog(tmp_path / "resumed.jsonl")
+    resumed.load_state_dict(log.state_dict())
+    assert resumed.summary() == summary
 
 
 def test_no_episode_yet_is_null_not_an_error(tmp_path: Path) -> None:

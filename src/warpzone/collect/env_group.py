@@ -58,7 +58,7 @@ class EnvGroup:
         self.generator = torch.Generator(device).manual_seed(seed)
         self.state = actor.initial_state(n, device)
         observations, info = envs.reset()
-        self.episodes = EpisodeLog(n, info)
+        self.episodes = EpisodeLog(n, info, first_column)
         self.frame_shape: tuple[int, int, int] = observations.shape[1:]
         self.recent = torch.zeros(stack, n, *self.frame_shape, dtype=torch.uint8, device=device)
         # Staging memory; pinned, so that copies to a GPU run beside its work.

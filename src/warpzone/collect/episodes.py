@@ -15,10 +15,12 @@ class EpisodeLog:
     """Follows N environments and turns each episode's end into a dict.
 
     Keys: `stage` (its index), `return`, `length`, `x_max`, `cleared`, `end` (one of ENDS; "terminated" or
-    "truncated" where the environment does not say) and `start` ("snapshot" or "stage").
+    "truncated" where the environment does not say), `start` ("snapshot" or "stage") and `env` (its number, the first
+    being `first_env`).
     """
 
-    def __init__(self, num_envs: int, info: Info) -> None:
+    def __init__(self, num_envs: int, info: Info, first_env: int = 0) -> None:
+        self.first_env = first_env
         self.returns = np.zeros(num_envs, np.float64)
         self.lengths = np.zeros(num_envs, np.int64)
         self.x_max = np.zeros(num_envs, np.int64)
@@ -74,6 +76,7 @@ class EpisodeLog:
             "cleared": cleared,
             "end": ENDS[final["end"][i]] if "end" in final else end,
             "start": self.start[i],
+            "env": self.first_env + i,
         }
         self._begin(i, info)
         return record

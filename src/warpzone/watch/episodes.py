@@ -19,8 +19,9 @@ WINDOW_EPISODES = 100
 class EpisodeLog:
     """Writes episode records and keeps the windows behind `avg_return`, `recent_return_*` and `clear_rate`.
 
-    A record is `{stage, return, length, x_max, cleared, end, start}`; more keys are kept as they are. The windows are
-    of episodes from the true start of a stage: those whose `start` is "snapshot" are only written.
+    A record is `{stage, return, length, x_max, cleared, end, start, noisy}`; more keys are kept as they are. The
+    windows are of episodes from the true start of a stage: those whose `start` is "snapshot" are only written.
+    `noisy` ones, with buttons that stick, have a window of their own.
     """
 
     def __init__(self, path: Path, *, window: int = WINDOW_EPISODES) -> None:
@@ -29,6 +30,7 @@ class EpisodeLog:
         self._lock = threading.Lock()
         self._returns: deque[float] = deque(maxlen=window)
         self._cleared: dict[str, deque[bool]] = {}
+        self._noisy: deque[bool] = deque(maxlen=window)
         self._episodes = 0
         self._first_flag_s: float | None = None
 
@@ -43,6 +45,9 @@ class EpisodeLog:
         self._lines.write({**counts, **record})
 
     def _count(self, record: Mapping[str, Any], elapsed_s: float) -> None:
+        if record.get("noisy"):
+            self._noisy.append(bool(record["cleared"]))
+            return
         self._returns.append(float(record["return"]))
         stage, cleared = str(record["stage"]), bool(record["cleared"])
         self._cleared.setdefault(stage, deque(maxlen=self._window)).append(cleared)
@@ -69,6 +74,7 @@ class EpisodeLog:
         rates = self.clear_rates()
         with self._lock:
             returns, first_flag_s = list(self._returns), self._first_flag_s
+            noisy = list(self._noisy)
         p50, p90, p99 = np.percentile(returns, (50, 90, 99)).tolist() if returns else (None, None, None)
         return {
             "avg_return": float(np.mean(returns)) if returns else None,
@@ -77,6 +83,7 @@ class EpisodeLog:
             "recent_return_p99": p99,
             "clear_rate": rates,
             "clear_rate_mean": sum(rates.values()) / len(rates) if rates else None,
+            "clear_rate_noisy": sum(noisy) / len(noisy) if noisy else None,
             "time_to_first_flag": first_flag_s,
         }
 
@@ -85,6 +92,7 @@ class EpisodeLog:
             return {
                 "returns": list(self._returns),
                 "cleared": {stage: list(seen) for stage, seen in self._cleared.items()},
+                "noisy": list(self._noisy),
                 "episodes": self._episodes,
                 "first_flag_s": plain(self._first_flag_s),
             }
@@ -95,6 +103,7 @@ class EpisodeLog:
             self._cleared = {
                 stage: deque(seen, maxlen=self._window) for stage, seen in state["cleared"].items()
             }
+            self._noisy = deque(state.get("noisy", ()), maxlen=self._window)
             self._episodes = state["episodes"]
             self._first_flag_s = state["first_flag_s"]
 

@@ -22,7 +22,7 @@ _GROUPS = {
         "env_shaping_raw_sum env_shaping_scaled_sum env_shaping_last_dx env_shaping_last_raw "
         "env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation_envs"
     ),
-    "clear": "clear_rate clear_rate_mean time_to_first_flag",
+    "clear": "clear_rate clear_rate_mean clear_rate_noisy time_to_first_flag",
     "learning": (
         "policy_lag collect_share learn_share approx_kl clip_fraction explained_variance loss_teacher"
     ),

@@ -21,7 +21,9 @@ const clearRates = (c) => {
   const stages = STAGES.filter((s) => seen.has(s));
   const each = stages.map((s, i) => ({ label: s, color: stageHue(i, stages.length), values: rows.map((r) => r?.[s] ?? null), width: stages.length > 1 ? 1 : 2, main: stages.length === 1 }));
   const mean = { label: "mean", color: color("--text"), values: c.clear_rate_mean ?? [], width: 2, main: true };
-  return stages.length > 1 ? [mean, ...each] : each;
+  const noisy = { label: "with noise", color: color("--dim"), values: c.clear_rate_noisy ?? [] };
+  const shown = stages.length > 1 ? [mean, ...each] : each;
+  return noisy.values.some((v) => v !== null) ? [...shown, noisy] : shown;
 };
 const charts = [
   { id: "return", title: "Return", series: many(["avg_return", "mean", "--accent"], ["recent_return_p50", "median", "--blue"], ["recent_return_p90", "p90", "--violet"]) },
