@@ -14,7 +14,7 @@ from warpzone.run.build import build_envs
 from warpzone.run.loop import Outcome
 from warpzone.run.progress import Progress
 
-from .small_runs import small_config, small_run
+from .small_runs import Quiet, small_config, small_run
 
 
 def test_a_run_says_in_a_file_why_it_ended(tmp_path: Path) -> None:
@@ -42,6 +42,18 @@ def test_only_the_second_half_of_the_environments_has_sticky_buttons(tmp_path: P
     finally:
         for half in halves:
             half.close()
+
+
+def test_episodes_with_sticky_buttons_are_marked_and_counted_apart(tmp_path: Path) -> None:
+    display = Quiet()
+    noise = ("--double-buffer", "--noisy-sticky", "0.25", "--trails", "", "--stall-limit", "20")
+    outcome = small_run(tmp_path, *noise, "--total-updates", "9", display=display)
+    lines = (outcome.folder / "episodes.jsonl").read_text().splitlines()
+    played = [(one["env"], one["noisy"]) for one in map(json.loads, lines)]
+    assert {noisy for _, noisy in played} == {True, False}
+    assert all(noisy == (env >= 4) for env, noisy in played)
+    last = display.records[-1]
+    assert (last["clear_rate"], last["clear_rate_noisy"]) == ({"1-1": 0.0}, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from warpzone.model.snapshot import Snapshot
 class Collector:
     """Fills one rollout after another, each continuing where the last one ended.
 
-    With one group of environments, acting and emulation take turns. With two, the policy acts for one while the
-    other is emulated. `collect` returns its two buffers in turn: a rollout is overwritten by the next call but
-    one.
+    With one group of environments, acting and emulation take turns. With two, the policy acts for one while the other
+    is emulated. `collect` returns its two buffers in turn: a rollout is overwritten by the next call but one.
     """
 
     def __init__(

@@ -29,9 +29,8 @@ def make_collector(
 ) -> Collector | OverlappedCollector:
     """The collector that `config` asks for; call `start` before the first `collect`.
 
-    `envs` is one vector of environments, or two halves with `double_buffer`. `actor` is the learner's policy
-    (a copy of it will act) or another Actor; `snapshot` gives its newest weights
-    (`learner.policy_snapshot`).
+    `envs` is one vector of environments, or two halves with `double_buffer`. `actor` is the learner's policy (a copy of
+    it will act) or another Actor; `snapshot` gives its newest weights (`learner.policy_snapshot`).
     """
     if len(envs) != (2 if config.double_buffer else 1):
         raise ConfigError(

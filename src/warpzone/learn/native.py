@@ -44,8 +44,7 @@ def why_not_native(config: ModelConfig) -> str | None:
 class NativePolicy(Policy):
     """A Policy whose parameters live in a native net, which computes whatever needs no gradient.
 
-    One thread at a time may call it. Parameters may be written in place as those of any module: the net
-    notices.
+    One thread at a time may call it. Parameters may be written in place as those of any module: the net notices.
     """
 
     def __init__(

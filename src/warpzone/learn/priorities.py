@@ -91,8 +91,7 @@ def _points(n: int, generator: torch.Generator, device: torch.device) -> Tensor:
 def kl_to_exact(priorities: Priorities, n_samples: int, generator: torch.Generator, bins: int = 256) -> float:
     """KL divergence of the sampled distribution from the exact one, over at most `bins` equal ranges of items.
 
-    Ranges keep the divergence meaningful: over single items it would mostly measure how few samples there
-    are.
+    Ranges keep the divergence meaningful: over single items it would mostly measure how few samples there are.
     """
     weights = priorities.leaves.double().cpu()
     counts = torch.zeros_like(weights)

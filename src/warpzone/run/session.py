@@ -155,8 +155,7 @@ class Session:
         progress = self.progress
         if record["start"] != "snapshot":
             self.curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
-        second_half = record["env"] >= self.components.envs[0].num_envs
-        noisy = second_half and self.config.collect.noisy_sticky > 0
+        noisy = self.config.collect.noisy_sticky > 0 and record["env"] >= self.components.envs[0].num_envs
         self.run.episodes.add(
             {**record, "stage": self.stages[record["stage"]], "noisy": noisy},
             update=progress.update, global_step=progress.global_step, elapsed_s=progress.elapsed_s,

@@ -91,8 +91,7 @@ class StopFlag:
 
 
 def stop_on_stall(stop: StopFlag) -> Callable[[int], None]:
-    """For `--on-stall stop`: asks for a stop when a stall is seen, and ends the process if it is still there
-    later.
+    """For `--on-stall stop`: asks for a stop when a stall is seen, and ends the process if it is still there later.
 
     The training thread is then beyond reach, and with it what it learned since the last `latest`.
     """

@@ -57,8 +57,7 @@ class EpisodeLog:
     def clear_rates(self, *, min_episodes: int = 1) -> dict[str, float]:
         """Share of the last episodes of each stage that reached the flag.
 
-        Stages with fewer than `min_episodes` are left out: one lucky episode does not make a
-        checkpoint the best.
+        Stages with fewer than `min_episodes` are left out: one lucky episode does not make a checkpoint the best.
         """
         with self._lock:
             enough = {stage: seen for stage, seen in self._cleared.items() if len(seen) >= min_episodes}
@@ -73,8 +72,7 @@ class EpisodeLog:
         """The metric fields that come from episodes."""
         rates = self.clear_rates()
         with self._lock:
-            returns, first_flag_s = list(self._returns), self._first_flag_s
-            noisy = list(self._noisy)
+            returns, noisy, first_flag_s = list(self._returns), list(self._noisy), self._first_flag_s
         p50, p90, p99 = np.percentile(returns, (50, 90, 99)).tolist() if returns else (None, None, None)
         return {
             "avg_return": float(np.mean(returns)) if returns else None,

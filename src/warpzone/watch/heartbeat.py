@@ -30,11 +30,10 @@ class _Beat(NamedTuple):
 
 
 class Heartbeat:
-    """Writes `heartbeat.jsonl` from its own thread and dumps all stacks when there is no beat for
-    `timeout_s`.
+    """Writes `heartbeat.jsonl` from its own thread and dumps all stacks when there is no beat for `timeout_s`.
 
-    `beat` is a few assignments, cheap enough for every environment step. Dumps of one stall come after
-    `timeout_s`, twice and four times that and so on, so that a long stall leaves only a few files.
+    `beat` is a few assignments, cheap enough for every environment step. Dumps of one stall come after `timeout_s`,
+    twice and four times that and so on, so that a long stall leaves only a few files.
     """
 
     def __init__(

@@ -27,8 +27,7 @@ def phase(name: str) -> AbstractContextManager[None]:
 class UpdateProfiler:
     """Profiles `updates` updates after letting `skip` pass (compilation and warm-up); call `step` after each.
 
-    Afterwards `folder` has `trace.json` (for Perfetto or chrome://tracing) and `table.txt`, which is also
-    printed.
+    Afterwards `folder` has `trace.json` (for Perfetto or chrome://tracing) and `table.txt`, which is also printed.
     """
 
     def __init__(self, folder: Path, *, updates: int = 5, skip: int = 3) -> None:
