@@ -18,7 +18,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
 	@echo "[setup] installing dependencies and building the native engine (a few minutes the first time)"
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 setup: $(VENV)/.installed ## virtual environment, dependencies, native build
@@ -45,10 +45,12 @@ packages: ## Debian packages that some tests need (a browser, jq, an ARM compile
 
 test-setup: setup packages ## everything that the tests need
 
-# Packages are downloaded beside the set-up.
+# Packages are downloaded beside the set-up; lint takes what the tests leave of the cores.
 test: ## all checks
-	@$(MAKE) --no-print-directory -j2 packages lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(MAKE) --no-print-directory -j2 packages setup
+	@nice -n 10 $(MAKE) --no-print-directory lint & lint=$$!; \
+		$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS); tests=$$?; \
+		wait $$lint || { echo "[lint] failed: see above, or run make lint"; exit 1; }; exit $$tests
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)

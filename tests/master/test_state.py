@@ -65,7 +65,7 @@ def test_more_minutes_for_one_that_is_done_are_divided_anew(tmp_path: Path) -> N
     assert again.policies["student"].status == "waiting"
     assert list(again.evaluations) == ["polished"]
     plan = make_plan(config, cores=2)
-    assert plan.ends_at("explore", again.from_s) == pytest.approx(600 + 0.03 * 600)
+    assert plan.ends_at("explore", again.from_s) == pytest.approx(600 + 0.08 * 600)
     assert plan.ends_at("evaluate", again.from_s) == pytest.approx(1200)
 
 

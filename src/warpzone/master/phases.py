@@ -94,8 +94,7 @@ def specialist_words(work: Work, name: str, threads: int) -> list[str]:
         {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN,
         {"until-clear-rate": work.config.target, "env-threads": threads},
         {} if work.plan.preset == "gpu" else {"torch-threads": threads},
-        recipes.SPECIALIST[work.plan.preset], recipes.MAZE if set(stages) & set(recipes.MAZES) else {},
-        {"trails": trails} if has_trail else {},
+        recipes.specialist(work.plan.preset, stages), {"trails": trails} if has_trail else {},
     )  # fmt: skip
 
 
@@ -156,12 +155,12 @@ def arrive(work: Work) -> None:
 
 def polish_words(work: Work) -> list[str]:
     """The flags of the polished run: those of the run it begins with, changed."""
-    stages, distilled, arrivals = work.plan.stages, len(work.plan.groups) > 1, work.folder / "arrivals"
-    base = recipes.STUDENT if distilled else recipes.SPECIALIST
-    maze = {} if distilled or not set(stages) & set(recipes.MAZES) else recipes.MAZE
+    stages, preset, arrivals = work.plan.stages, work.plan.preset, work.folder / "arrivals"
+    distilled = len(work.plan.groups) > 1
     return recipes.words(
-        {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
-        {"begin-with": work.first_policy()}, base[work.plan.preset], maze, recipes.POLISH,
+        {"preset": preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
+        {"begin-with": work.first_policy()},
+        recipes.STUDENT[preset] if distilled else recipes.specialist(preset, stages), recipes.POLISH,
         {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},
     )  # fmt: skip
 

@@ -13,9 +13,9 @@ from warpzone.errors import ConfigError
 from warpzone.run.config import Preset
 from warpzone.run.presets import preset
 
-SHARES = {"explore": 0.03, "specialists": 0.52, "distil": 0.25, "polish": 0.15, "evaluate": 0.05}
-"""Of the whole time. What a phase leaves goes to the next."""
-LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 6.0, "evaluate": 2.0}
+SHARES = {"explore": 0.08, "specialists": 0.5, "distil": 0.25, "polish": 0.12, "evaluate": 0.05}
+"""Of the whole time. What a phase leaves goes to the next, and exploration leaves most: it ends with the last trail."""
+LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 5.0, "evaluate": 2.0}
 """Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
 ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
 """Stages that look alike: their specialists would contradict each other, so each pair has one."""

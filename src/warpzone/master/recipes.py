@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Flags = Mapping[str, Any]
@@ -33,7 +33,12 @@ SPECIALIST: Mapping[str, Flags] = {
     },
 }  # fmt: skip
 MAZES = ("4-4", "7-4", "8-4")
-MAZE: Flags = {"gamma": 0.985}  # the way back from a wrong turn is long
+MAZE: Mapping[str, Flags] = {
+    # The way back from a wrong turn is long. Noise would hold up the reverse curriculum, which goes on where most
+    # episodes succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): a GPU makes more of them a second so.
+    "cpu": {"gamma": 0.985, "noisy-sticky": 0},
+    "gpu": {"gamma": 0.985, "noisy-sticky": 0, "num-envs": 1024, "minibatch-size": 4096},
+}
 
 DISTILLED: Flags = {
     # The run that made the 32-stage policy: 90 % sampled after 16 minutes on one H200. The teachers know the way:
@@ -55,8 +60,13 @@ POLISH: Flags = {
     # Noise without teachers forgot six stages within a minute (sampled 90 -> 61 %, learning rate 3e-4): the teachers
     # stay, the learning rate is lower and warms up (the optimiser's moments are empty), half of the play is clean.
     "learning-rate": 2e-4, "lr-final-fraction": 0.05, "warmup-updates": 20, "entropy-coef": 0.0002,
-    "entropy-final": 0.0, "teacher-coef": 1, "teacher-final": 0.5,
+    "entropy-final": 0.0, "teacher-coef": 1, "teacher-final": 0.5, "noisy-sticky": 0.25,
 }  # fmt: skip
+
+
+def specialist(preset: str, stages: Iterable[str]) -> Flags:
+    """The recipe of a specialist."""
+    return {**SPECIALIST[preset], **(MAZE[preset] if set(stages) & set(MAZES) else {})}
 
 
 def words(*parts: Flags) -> list[str]:
