@@ -30,7 +30,7 @@ REPORT = "env_stability_report.jsonl"
 
 @dataclass(frozen=True)
 class TrialsConfig(DryRun):
-    """Make, reset, step and close environments again and again, each time within a limit."""
+    """Make, reset, step and close environments repeatedly, each time within a time limit."""
 
     trials: int = 20
     """Number of trials."""

@@ -51,7 +51,7 @@ class ExploreConfig(RunsFolder, Rom):
     arrivals: int = 32
     """Arrivals per stage, with --checkpoint."""
     device: str = "cpu"
-    """Device of that agent: cpu or cuda."""
+    """Device of the agent, with --checkpoint: cpu or cuda."""
 
 
 SETTINGS = {"": ExploreConfig}

@@ -27,7 +27,7 @@ from warpzone.watch.tables import write_csv, write_parquet
 class Config(RunsFolder, DryRun):
     """Export all metrics of a run as Parquet or CSV, or the agent of its best checkpoint as safetensors with a card.
 
-    With 16 bits weights are in half precision, with 8 filters are bytes too; 4 plays a little worse.
+    Weights of 16 bits are in half precision; fewer make a smaller file, and an agent of 4 plays a little worse.
     """
 
     run: tyro.conf.Positional[Path]

@@ -62,7 +62,7 @@ class Show(Chosen):
     out: Path = Path("level.png")
     """File of the drawing."""
     text: bool = False
-    """Print the level in letters instead."""
+    """Print the level as text instead."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Import(Chosen):
     """Check a level file, and print what it holds."""
 
     text: bool = True
-    """Print the level in letters."""
+    """Print the level as text."""
 
 
 SETTINGS = {

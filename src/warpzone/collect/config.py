@@ -18,7 +18,7 @@ class CollectConfig:
     double_buffer: bool = False
     """Emulate one half of the environments while the policy acts for the other."""
     noisy_sticky: float = 0.0
-    """Sticky probability in the second half of a --double-buffer run."""
+    """Sticky probability per frame in half of the environments (with --double-buffer)."""
     overlap_collect: bool = False
     """Collect the next rollout while learning from the last, one update behind."""
 

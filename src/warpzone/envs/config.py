@@ -36,7 +36,7 @@ class ViewConfig:
     observation: str = "gray"
     """Colour channel: gray, red or rgb; small frames are clearest in red."""
     palette: str = "nes-py"
-    """Colours of observations: nes-py, or measured from a television."""
+    """Palette of observations: nes-py, or measured (from a television)."""
     crop_hud: bool = False
     """Crop the rows that show score and time."""
     max_pool: bool = False

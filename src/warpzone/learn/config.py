@@ -79,7 +79,7 @@ class LearnConfig:
     anneal_updates: int = 0
     """The same in updates; overrides --anneal-steps."""
     anneal_by_success: bool = False
-    """Anneal entropy with the clear rate, and the learning rate 0.6 as far."""
+    """Also anneal as the clear rate rises: entropy fully, the learning rate 0.6 as far."""
     adam_eps: float = 1e-5
     """Epsilon of Adam."""
     max_grad_norm: float = 0.5

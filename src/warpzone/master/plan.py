@@ -35,7 +35,7 @@ class MasterConfig:
     out: Path = Path("master")
     """Folder of the state, the runs and the agent."""
     target: float = 0.9
-    """Clear rate that ends a specialist, shown with 95 % confidence."""
+    """Clear rate at which a specialist is done, shown with 95 % confidence."""
     parallel: int = 0
     """Specialists that train at once (0 = as many as the machine can run)."""
     episodes: int = 100
