@@ -17,16 +17,17 @@ from warpzone.run.config import TrainConfig
 WRITTEN = "<!-- Written by `python bench/reference.py docs` from the settings in the code. -->\n"
 SETTINGS = """# Settings
 
-All flags of `warpzone train`; `warpzone train -h` shows the common ones, `warpzone train --help-all` all of them. A
+The flags of `warpzone train`: `warpzone train -h` shows the common ones, `warpzone train --help-all` all of them. A
 boolean `--x` is switched off by `--no-x`. A setting that is not given comes from the run that is resumed, else from a
-[preset](#presets), else from the default. Which settings suit which stage: [settings by stage](stages.md). Network and algorithm:
-[settings of the learner](settings-learning.md). Flags of the other commands: [commands](commands.md).
+[preset](#presets), else from the default. Which settings suit which stage: [settings by stage](stages.md). Network
+and algorithm: [settings of the learner](settings-learning.md). Flags of the other commands: [commands](commands.md).
 
 ## Environment variables
 
 Every flag of every command can be set by an environment variable: `WARPZONE_` and its name in capitals.
 `WARPZONE_NUM_ENVS=32` is `--num-envs 32`. An explicit flag wins. A `WARPZONE_` variable that matches no flag
-causes a warning. Other variables have no effect, except these, most of them from [the seed system](from-the-seed-system.md):
+causes a warning. Other variables have no effect, except these, most of them from
+[the seed system](from-the-seed-system.md):
 """
 LEARNING = """# Settings of the learner
 
