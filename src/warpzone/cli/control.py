@@ -23,7 +23,7 @@ POLL_S = 0.1
 
 @dataclass(frozen=True)
 class ControlConfig(RunsFolder):
-    """Send requests to a run that is training and print its answers; without a request, its present settings.
+    """Send requests to a run that is training and print its answers; without a request, its current settings.
 
     Examples: `warpzone control mario learning_rate=2e-4 reward_flag=80`, `warpzone control mario pause`,
     `warpzone control mario stage_mix=1-1:1,1-2:3`.
@@ -34,7 +34,7 @@ class ControlConfig(RunsFolder):
     requests: tyro.conf.Positional[tuple[str, ...]] = ()
     """Requests: pause, resume, checkpoint, stop, or SETTING=VALUE."""
     timeout: float = 60.0
-    """Seconds to wait for the answer, which comes after the present update."""
+    """Seconds to wait for the answer, which comes after the current update."""
 
 
 SETTINGS = {"": ControlConfig}
