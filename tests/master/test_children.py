@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from warpzone.master.children import Crew
+from warpzone.master.children import Crew, GroupProcess
 
 PARENT = """
 import sys, time
@@ -58,6 +58,21 @@ def test_a_command_is_logged_and_its_end_is_seen(tmp_path: Path) -> None:
     assert over["nonsense"].process.returncode == 2
     assert "there is no command 'dance'" in over["nonsense"].last_words()
     assert (tmp_path / "logs" / "version.log").read_text().startswith("\n$ warpzone --version\n")
+
+
+@pytest.mark.parametrize("own", [None, "active"])
+def test_threads_of_a_child_wait_without_spinning_unless_told_otherwise(
+    own: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if own:
+        monkeypatch.setenv("OMP_WAIT_POLICY", own)
+    child = GroupProcess(["printenv", "OMP_WAIT_POLICY"], tmp_path / "log")
+    deadline = time.monotonic() + 60
+    while child.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert (tmp_path / "log").read_text() == f"{own or 'passive'}\n"
 
 
 def test_a_training_is_not_stopped_before_it_has_learned_something(tmp_path: Path) -> None:
