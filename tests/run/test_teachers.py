@@ -94,7 +94,7 @@ def test_a_run_itself_may_be_the_teacher(tmp_path: Path) -> None:
 
 UNFIT = {
     "its action_type is 'simple' and this run's is 'complex'": ("--action-type", "complex"),
-    "its pictures are (26, 32) and this run's only (20, 20)": ("--size", "20", "20"),
+    "its frames are (26, 32) and this run's only (20, 20)": ("--size", "20", "20"),
 }
 
 

@@ -110,7 +110,7 @@ def trials_on_cluster(
             study.tell(trial, state=optuna.trial.TrialState.PRUNED)
         else:
             study.tell(trial, score)
-        say_verdict(trial, values, f"cut off at {score:.3f}" if was_cut else f"{score:.3f}", console)
+        say_verdict(trial, values, f"stopped at {score:.3f}" if was_cut else f"{score:.3f}", console)
 
     base = replace(base, run=replace(base.run, runs_dir=str(config.runs_dir.resolve())))
     with connected(config.cluster, local_cpus=max(cores(), config.trial_cpus)) as cluster:
@@ -138,7 +138,7 @@ def one_trial(study: Any, base: TrainConfig, names: tuple[str, ...], every: int,
         verdict = f"{score:.3f}"
     except Cut:
         study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-        verdict = f"cut off at {referee.score:.3f}"
+        verdict = f"stopped at {referee.score:.3f}"
     except BaseException:
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
         raise

@@ -122,7 +122,7 @@ def views_and_reward(config: TrainConfig) -> tuple[list[ViewConfig], RewardConfi
 
 
 def pinned(shape: tuple[int, ...], dtype: Any) -> NDArray[np.uint8]:
-    """Memory that a GPU reads by itself, so that pictures need not be copied for the copy."""
+    """Memory that a GPU reads by itself, so that frames need no extra copy on the way."""
     return torch.empty(shape, dtype=torch.uint8, pin_memory=True).numpy()
 
 

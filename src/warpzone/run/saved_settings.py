@@ -39,7 +39,7 @@ def saved_settings(folder: Path) -> TrainConfig | None:
         }
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
-            f"{folder / CONFIG_FILE} does not hold settings of a run ({error}): mend it or use --fresh."
+            f"{folder / CONFIG_FILE} does not hold settings of a run ({error}): repair it or use --fresh."
         ) from error
     settings = TrainConfig(**{**rooms, "script": ScriptConfig()})
     return settings.changed("run", **_ONCE).changed("watch", profile=False).resolved()

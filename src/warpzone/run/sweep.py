@@ -1,4 +1,4 @@
-"""Hyper-parameter search: short trainings, those that clear less than the others are cut off early."""
+"""Hyper-parameter search: short trainings, those that clear less than the others are stopped early."""
 
 from __future__ import annotations
 

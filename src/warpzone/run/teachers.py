@@ -53,7 +53,7 @@ class Candidate:
                     f"its {name} is {getattr(theirs, name)!r} and this run's is {getattr(view, name)!r}"
                 )
         if any(large > small for large, small in zip(theirs.size, view.size, strict=True)):
-            raise CheckpointError(f"its pictures are {theirs.size} and this run's only {view.size}")
+            raise CheckpointError(f"its frames are {theirs.size} and this run's only {view.size}")
         model = from_json(ModelConfig, config["model"])
         if custom_code.is_reference(model.encoder) and not custom_code.is_named(model.encoder):
             raise CheckpointError("its encoder is code that came with it, and that is not run unasked")
