@@ -278,25 +278,19 @@ def levels() -> dict[str, Callable[[], str]]:
 
 def trainers() -> dict[str, Callable[[], str]]:
     """Whole training updates of ours and of Stable-Baselines3: decisions a second, and how many times theirs."""
-    named = {
-        "native": "warpzone native",
-        "torch": "warpzone torch",
-        "sb3": "SB3",
-        "sb3-nes-py": "SB3 + nes-py",
-    }
 
-    def of(side: str) -> dict[str, Any]:
-        return load("train_sb3.json")["results"][named[side]]  # type: ignore[no-any-return]
+    def speed(side: str) -> str:
+        return f"{load('train_sb3.json')['results'][side]['decisions_per_s']:,.0f}"
 
-    figures: dict[str, Callable[[], str]] = {
-        f"train-{side}": lambda side=side: f"{of(side)['decisions_per_s']:,.0f}"  # type: ignore[misc]
-        for side in named
+    def times(side: str) -> dict[str, float]:
+        return dict(load("train_sb3.json")["results"][side]["times"]["SB3"])
+
+    named = {"native": "warpzone native", "torch": "warpzone torch", "sb3": "SB3"}
+    return {
+        **{f"train-{short}": partial(speed, side) for short, side in named.items()},
+        **ratio("train-native-sb3", partial(times, named["native"]), ".1f"),
+        **ratio("train-torch-sb3", partial(times, named["torch"]), ".1f"),
     }
-    for side in ("native", "torch"):
-        for base in ("sb3", "sb3-nes-py"):
-            form = ",.0f" if base == "sb3-nes-py" else ".1f"
-            figures |= ratio(f"train-{side}-{base}", lambda s=side, b=base: of(s)["times"][named[b]], form)  # type: ignore[misc]
-    return figures
 
 
 FIGURES: dict[str, Callable[[], str]] = {
