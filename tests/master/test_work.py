@@ -26,7 +26,7 @@ def test_a_training_that_fails_is_marked_with_its_last_sentence(tmp_path: Path) 
     work, said = work_in(tmp_path, train_flags="--num-envs 0")
     work.enter("specialists")
     start_turn(work, "1-2")
-    assert work.state.rounds == [pytest.approx(0.55 * 600, rel=0.01)]
+    assert work.state.rounds == [pytest.approx(0.58 * 600, rel=0.01)]
     while not (ended := work.crew.ended()):
         work.beat()
     work.settle(ended[0])
