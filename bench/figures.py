@@ -293,7 +293,24 @@ def trainers() -> dict[str, Callable[[], str]]:
     }
 
 
+def faults() -> dict[str, Callable[[], str]]:
+    """Hosts of one run that were killed or stopped."""
+
+    def of(key: str) -> Any:
+        return load("cluster_faults.json")[key]
+
+    return {
+        "faults": lambda: str(of("faults")),
+        "faults-restarts": lambda: str(of("restarts")),
+        "faults-longest": lambda: f"{of('longest_update_s'):.1f}",
+        "faults-lost": lambda: f"{of('episodes_lost'):,}",
+        "faults-decisions": lambda: f"{of('decisions') / 1e6:.1f}",
+        "faults-rate": lambda: percent(of("fresh")["clear_rate"], 0),
+    }
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **faults(),
     **trainers(),
     **levels(),
     **mastered("world-1", "master-world-1.json"),
