@@ -309,7 +309,19 @@ def faults() -> dict[str, Callable[[], str]]:
     }
 
 
+def busy(processes: int) -> dict[str, Callable[[], str]]:
+    """Per cent of its speed that a vector keeps beside other processes."""
+
+    def per_cent() -> dict[str, float]:
+        share = load("busy.json")["share_of_speed_alone"][str(processes)]
+        return {key: 100 * value for key, value in share.items()}
+
+    return ratio(f"busy-{processes}", per_cent)
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    **busy(1),
+    **busy(2),
     **faults(),
     **trainers(),
     **levels(),
