@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import tyro
 from rich.console import Console
 
+from medians import median_interval
 from warpzone.cli.bench_env import vector_side
 from warpzone.cli.bench_results import rate, write_json
 from warpzone.envs.config import cores, thread_count
@@ -75,12 +75,9 @@ def main(config: Config) -> int:
                 f"round {number + 1}",
                 flush=True,
             )
-    dice = np.random.default_rng(0)
-    results = {}
-    for busy, values in shares.items():
-        low, high = np.percentile(np.median(dice.choice(values, (2000, len(values))), axis=1), (2.5, 97.5))
-        results[str(busy)] = {"median": float(np.median(values)), "low": float(low), "high": float(high)}
-        print(f"beside {busy}: {results[str(busy)]}")
+    results = {str(busy): median_interval(values) for busy, values in shares.items()}
+    for name, share in results.items():
+        print(f"beside {name}: {share}")
     report = {"threads": threads, "cores": cores(), "rounds": config.rounds, "alone_frames_per_s": alone}
     write_json(config.out, "busy.json", {**report, "share_of_speed_alone": results}, Console())
     return 0

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import warpzone.compat
 from compat_equivalence import original, ours, tape
+from medians import median_interval
 from warpzone.cli.info import made
 
 
@@ -48,13 +48,8 @@ def vector(envs: Any, actions: np.ndarray) -> float:
 
 
 def summary(values: list[float]) -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    medians = np.median(rng.choice(values, (2000, len(values))), axis=1)
-    low, high = np.percentile(medians, (2.5, 97.5))
-    figures = {"median": statistics.median(values), "low": low, "high": high}
-    return {
-        name: round(float(v), 1) for name, v in {**figures, "min": min(values), "max": max(values)}.items()
-    }
+    figures = {**median_interval(values), "min": min(values), "max": max(values)}
+    return {name: round(v, 1) for name, v in figures.items()}
 
 
 def main() -> None:

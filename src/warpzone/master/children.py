@@ -21,8 +21,8 @@ START_S = 180.0
 """How long a training may take to its first record; until then it is not stopped, as it would have learned nothing."""
 LOG_BYTES = 4000
 PATIENT = {"OMP_WAIT_POLICY": "passive"}
-"""Threads of torch that wait for each other by spinning take the cores from emulation and from other runs: a student on
-two cores beside another process made 500 decisions/s with them and 2,600 without."""
+"""Threads of torch that wait for each other by spinning take the cores from emulation and from other runs
+(docs/research/2026-11-17-noise-from-the-start.md)."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
