@@ -35,8 +35,8 @@ SPECIALIST: Mapping[str, Flags] = {
 MAZES = ("4-4", "7-4", "8-4")
 MAZE: Mapping[str, Flags] = {
     # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once
-    # most episodes from there succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): with more environments a GPU
-    # makes more of them a second.
+    # most episodes from there succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): with more environments a
+    # GPU makes more of them a second.
     "cpu": {"gamma": 0.985, "noisy-sticky": 0},
     "gpu": {"gamma": 0.985, "noisy-sticky": 0, "num-envs": 1024, "minibatch-size": 4096},
 }
