@@ -25,6 +25,7 @@ LATER = {
         "cluster/", "cli/doctor_cluster.py", "learn/ranks.py", "run/following.py", "run/scale.py",
         "run/config.py:TrainConfig._check_ranks", "run/config.py:TrainConfig._with_hosts",
         "run/config.py:TrainConfig.of_rank", "run/build.py:Placement", "cli/sweep.py:trials_on_cluster",
+        "errors.py:ClusterError", "errors.py:HeadLost",
     ],
     "one policy from the ROM, and one recipe for every stage": [
         "master/", "cli/master.py", "cli/master_board.py", "watch/panel/server.py:create_app.master",

@@ -25,6 +25,10 @@ class ClusterError(Error):
     """Machines that a run needs are gone, or do not answer."""
 
 
+class HeadLost(ClusterError):
+    """The head of the Ray cluster is gone; Ray now ends this process within a minute."""
+
+
 def require(
     config: object, *names: str, at_least: float | None = None, above: float | None = None, at_most: float = math.inf
 ) -> None:  # fmt: skip

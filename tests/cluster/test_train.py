@@ -141,7 +141,10 @@ def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyP
         import_ray()
 
 
-def test_the_death_of_the_head_ends_with_a_sentence_and_a_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_head_that_dies_or_hangs_ends_the_run_with_a_sentence_and_a_checkpoint(
+    tmp_path: Path, fault: signal.Signals
+) -> None:
     words = "--preset cpu --device cpu --plain --until-clear-rate 0 --no-record-video --no-enable-tensorboard"
     running = subprocess.Popen(
         [
@@ -156,9 +159,13 @@ def test_the_death_of_the_head_ends_with_a_sentence_and_a_checkpoint(tmp_path: P
         assert time.monotonic() < deadline
         time.sleep(0.1)
     [head] = [p for p in psutil.Process(running.pid).children(recursive=True) if p.name() == "gcs_server"]
-    head.kill()
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 2
+    head.send_signal(fault)
+    try:
+        _, errors = running.communicate(timeout=120)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            head.kill()
+    assert running.returncode == 2, errors
     assert "The head of the Ray cluster" in errors
     assert "Traceback" not in errors
     source = find_resume(tmp_path / "mario")

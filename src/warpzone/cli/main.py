@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 
 from warpzone.cli.commands import COMMANDS, misspelt_variables, usage
-from warpzone.errors import Error, nearest
+from warpzone.errors import Error, HeadLost, nearest
 from warpzone.extras import what_to_install
 
 EXIT_BAD_INPUT = 2
@@ -27,6 +27,9 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except Error as error:
         print(f"warpzone: {error}", file=sys.stderr)
+        if isinstance(error, HeadLost):
+            sys.stdout.flush()
+            os._exit(EXIT_BAD_INPUT)  # Python's usual end would wait for the head, then crash in Ray
         return EXIT_BAD_INPUT
     except KeyboardInterrupt as interrupt:
         # A signal that was not awaited, or the second one: its number is there if we raised it.

@@ -6,20 +6,23 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 from warpzone.cluster.host import identity
-from warpzone.errors import ClusterError, ConfigError, Error
+from warpzone.errors import ConfigError, Error, HeadLost
 
 ANSWER_S = 5.0
 """How long an address has to answer."""
 NODES_S = 60.0
 """How long the nodes have to say what is installed there."""
 HEAD_EVERY_S, HEAD_MISSES = 1.0, 5
-"""How often the head is looked at, and how many times in a row it may fail to answer."""
+"""How often the head is looked at, and how many times in a row nobody may listen there."""
+HEAD_SILENT_S = 20.0
+"""How long the head may name no node that is up. Ray itself ends the process after a minute without its head."""
 SHUTDOWN_S = 10.0
 LOCAL_STORE_BYTES = 256 << 20
 """Shared memory of a local cluster; a step of 1,000 environments takes a megabyte or two of it."""
@@ -34,8 +37,9 @@ class Cluster:
         """Of the head, as host:port."""
         self._gone = threading.Event()
         self._closing = threading.Event()
-        self._watch = threading.Thread(target=self._watch_head, name="cluster-head", daemon=True)
-        self._watch.start()
+        self._heard_at = time.monotonic()
+        for name, work in {"cluster-head": self._watch_head, "cluster-nodes": self._ask_head}.items():
+            threading.Thread(target=work, name=name, daemon=True).start()
 
     def nodes(self) -> list[Mapping[str, Any]]:
         """The nodes that are up."""
@@ -52,9 +56,9 @@ class Cluster:
                 self.ray.kill(actor)
 
     def refuse_if_gone(self) -> None:
-        """Raise ClusterError if the head no longer answers."""
+        """Raise HeadLost if the head no longer answers."""
         if self._gone.is_set():
-            raise ClusterError(
+            raise HeadLost(
                 f"The head of the Ray cluster at {self.address} is gone: start the cluster again and resume the run."
             )
 
@@ -69,19 +73,17 @@ class Cluster:
     def _watch_head(self) -> None:
         misses = 0
         while not self._closing.wait(HEAD_EVERY_S):
-            misses = 0 if self._is_up() else misses + 1
-            if misses >= HEAD_MISSES:
+            misses = 0 if answers(self.address, HEAD_EVERY_S) else misses + 1
+            if misses >= HEAD_MISSES or time.monotonic() - self._heard_at > HEAD_SILENT_S:
                 self._gone.set()
                 return
 
-    def _is_up(self) -> bool:
-        """Whether the head answers, and a node is left. Ray itself would end the process after a minute without."""
-        if not answers(self.address, HEAD_EVERY_S):
-            return False
-        try:
-            return bool(self.nodes())
-        except (RuntimeError, ConnectionError, self.ray.exceptions.RayError):
-            return self._closing.is_set()
+    def _ask_head(self) -> None:
+        # In a thread of its own: a head that dies or hangs while it is asked never returns.
+        while not self._closing.wait(HEAD_EVERY_S):
+            with contextlib.suppress(RuntimeError, ConnectionError, self.ray.exceptions.RayError):
+                if self.nodes():
+                    self._heard_at = time.monotonic()
 
 
 @contextmanager

@@ -52,9 +52,7 @@ def tail(path: Path, most_bytes: int) -> bytes:
             data = file.read(most_bytes)
     except OSError:
         return b""
-    if size > most_bytes:
-        data = data.partition(b"\n")[2]
-    return data
+    return data.partition(b"\n")[2] if size > most_bytes else data
 
 
 def last_record(path: Path, most_bytes: int = 8 << 10) -> Record:
