@@ -20,8 +20,9 @@ from warpzone.levels.level import Level
 
 SLOTS = 128
 """Levels that are there at a time; each episode plays one of them."""
-REFRESH_DECISIONS = 1024
-"""Decisions after which the oldest level makes room for the next seed, where there are more levels than slots."""
+REFRESH_DECISIONS, REFRESH_STEPS = 1024, 4
+"""Decisions, and steps of all environments, after which the oldest level makes room for the next seed, where there are
+more levels than slots. A level takes milliseconds to make: thousands of environments would wait for it at every step."""
 TRAINING_SEED, HELD_OUT_SEED = 0, 1 << 40
 """The first seeds for training and for tests; no run gets from one to the other."""
 HELD_OUT = 64
@@ -120,10 +121,11 @@ class LevelPoolEnv(MarioVectorEnv):
         self._count_as_one(info)
         if "final_info" in info:
             self._count_as_one(info["final_info"])
-        before = self._decisions // REFRESH_DECISIONS
+        every = max(REFRESH_DECISIONS, REFRESH_STEPS * self.num_envs)
+        before = self._decisions // every
         self._decisions += self.num_envs
         if self._source.rotates:
-            for turn in range(before, self._decisions // REFRESH_DECISIONS):
+            for turn in range(before, self._decisions // every):
                 slot = turn % self._source.slots
                 self._numbers[slot] = self._next
                 self._next += 1
