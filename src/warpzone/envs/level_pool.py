@@ -22,7 +22,7 @@ SLOTS = 128
 """Levels that are there at a time; each episode plays one of them."""
 REFRESH_DECISIONS, REFRESH_STEPS = 1024, 4
 """Decisions, and steps of all environments, after which the oldest level makes room for the next seed, where there are
-more levels than slots. A level takes milliseconds to make: thousands of environments would wait for it at every step."""
+more levels than slots. A level takes milliseconds to make: thousands of environments would wait for it every step."""
 TRAINING_SEED, HELD_OUT_SEED = 0, 1 << 40
 """The first seeds for training and for tests; no run gets from one to the other."""
 HELD_OUT = 64
