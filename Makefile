@@ -7,7 +7,7 @@ ARGS   ?=
 # make compiles one file at a time where ninja is not installed, unless it is told otherwise.
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: setup packages test-setup train master test lint format bench compat sanitize native-test docs release-check bundle wheels clean help
+.PHONY: setup packages test-setup train master test test-all lint format bench compat sanitize native-test docs release-check bundle wheels clean help
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -41,16 +41,20 @@ format: setup ## rewrite files in the project's format
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
 packages: ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
-	@sh tests/system_packages.sh
+	@sh tests/system_packages.sh $(if $(CHOSEN),,arm)
 
 test-setup: setup packages ## everything that the tests need
 
 # Packages are downloaded beside the set-up; lint takes what the tests leave of the cores.
-test: ## all checks
+export CHOSEN ?= -m 'not long'
+test: ## all checks but those that take minutes each
 	@$(MAKE) --no-print-directory -j2 packages setup
 	@nice -n 10 $(MAKE) --no-print-directory lint & lint=$$!; \
-		$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS); tests=$$?; \
+		$(BIN)/python -m pytest -n 2 --dist loadfile $(CHOSEN) $(ARGS); tests=$$?; \
 		wait $$lint || { echo "[lint] failed: see above, or run make lint"; exit 1; }; exit $$tests
+
+test-all: CHOSEN =
+test-all: test ## all checks, also wheels, ARM, a cluster that loses a node
 
 bench: setup ## benchmarks that print ratios
 	$(BIN)/warpzone bench env $(ARGS)

@@ -309,6 +309,23 @@ def faults() -> dict[str, Callable[[], str]]:
     }
 
 
+def lost_nodes() -> dict[str, Callable[[], str]]:
+    """A sweep and a master under which a node was killed."""
+
+    def trials() -> Any:
+        return load("cluster_nodes.json")["sweep"]
+
+    def rate(stage: str) -> str:
+        return percent(load("cluster_nodes.json")["master"]["evaluation"]["sampled"][stage]["clear_rate"], 0)
+
+    return {
+        "nodes-trials": lambda: f"{sum(trials()['trials'].values())}",
+        "nodes-again": lambda: f"{trials()['begun_again']}",
+        "nodes-first": lambda: rate("1-1"),
+        "nodes-second": lambda: rate("1-4"),
+    }
+
+
 def busy(processes: int) -> dict[str, Callable[[], str]]:
     """Per cent of its speed that a vector keeps beside other processes."""
 
@@ -323,6 +340,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **busy(1),
     **busy(2),
     **faults(),
+    **lost_nodes(),
     **trainers(),
     **levels(),
     **mastered("world-1", "master-world-1.json"),

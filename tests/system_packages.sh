@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that some tests need: a browser, jq, a virtual display, and what builds and runs the engine for ARM.
+# Installs the Debian packages that some tests need: a browser, jq, a virtual display; with the argument arm, what builds
+# and runs the engine for ARM.
 # Only as root and with apt; elsewhere those tests are skipped and say what to install. A package that can't be
 # installed does not stop the others.
 missing=""
@@ -8,7 +9,7 @@ need chromium chromium
 need chromedriver chromium-driver
 need jq jq
 need Xvfb xvfb
-[ "$(uname -m)" = aarch64 ] || { need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu; need qemu-aarch64-static qemu-user-static; }
+[ "${1:-}" != arm ] || [ "$(uname -m)" = aarch64 ] || { need aarch64-linux-gnu-g++ g++-aarch64-linux-gnu; need qemu-aarch64-static qemu-user-static; }
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -76,7 +76,7 @@ def installs_and_trains() -> bool:
 
 
 STEPS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "tests": ("lint, types and the whole test suite", step(["make", "test"])),
+    "tests": ("lint, types and the whole test suite", step(["make", "test-all"])),
     "figures": (
         "figures on the pages equal their files",
         step([sys.executable, "bench/figures.py", "--check"]),

@@ -17,6 +17,8 @@ from warpzone.cluster.connection import Cluster, check_nodes, import_ray
 from warpzone.engine.rom import rom
 from warpzone.errors import ConfigError
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def raylets() -> Iterator[Any]:

@@ -141,7 +141,7 @@ def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyP
         import_ray()
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("fault", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])
 def test_a_head_that_dies_or_hangs_ends_the_run_with_a_sentence_and_a_checkpoint(
     tmp_path: Path, fault: signal.Signals
 ) -> None:

@@ -71,8 +71,20 @@ def test_without_memory_that_task_cannot_be_solved() -> None:
     assert score_after_training(TMaze, 30) < 0.4
 
 
-@pytest.mark.parametrize(("algo", "updates"), [("ppo", 15), ("appo", 15), ("impala", 40), ("a3c", 70)])
-@pytest.mark.parametrize("collecting", COLLECTING)
+@pytest.mark.parametrize(
+    ("algo", "updates", "collecting"),
+    [
+        # Each algorithm and each way once; make test-all has all pairs.
+        pytest.param(algo, updates, way, marks=[pytest.mark.long] * (way not in ("serial", usual)))
+        for algo, updates, usual in (
+            ("ppo", 15, "double"),
+            ("appo", 15, "overlap"),
+            ("impala", 40, "overlap"),
+            ("a3c", 70, "serial"),
+        )
+        for way in COLLECTING
+    ],
+)
 def test_every_algorithm_finds_the_cause_of_a_late_reward(algo: str, updates: int, collecting: str) -> None:
     assert score_after_training(DelayedCredit, updates, algo=algo, collecting=collecting) > 0.8
 

@@ -70,7 +70,7 @@ def test_the_net_follows_the_same_variable(name: str) -> None:
     assert done.stdout.strip() == name, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_identity_bench_compares_every_way_and_continues(tmp_path: Path) -> None:
     bench, out = Path(__file__).resolve().parents[2] / "bench" / "identity.py", tmp_path / "identity.json"
 

@@ -85,7 +85,7 @@ def test_play_gives_the_same_bytes_for_one_and_more_threads(programs: Path) -> N
     assert run([str(programs / "digest"), "3"]) == lines
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_play_gives_the_same_bytes_on_arm(programs: Path) -> None:
     compiler, emulator = shutil.which("aarch64-linux-gnu-g++"), shutil.which("qemu-aarch64-static")
