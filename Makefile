@@ -40,7 +40,7 @@ format: setup ## rewrite files in the project's format
 	$(BIN)/ruff format src tests bench wheels
 	$(BIN)/clang-format -i $(shell find native -name '*.hpp' -o -name '*.cpp')
 
-packages: ## Debian packages that some tests need (a browser, jq, an ARM compiler), if this user may install them
+packages: ## Debian packages that some tests need (a browser, jq; for test-all an ARM compiler), if this user may install them
 	@sh tests/system_packages.sh $(if $(CHOSEN),,arm)
 
 test-setup: setup packages ## everything that the tests need

@@ -70,6 +70,19 @@ def test_levels_count_as_one_stage_and_change_while_they_are_played() -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_many_environments_wait_for_a_new_level_once_in_four_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(level_pool, "REFRESH_DECISIONS", 2)
+    envs = pool_of(LevelSource(0, 0.3))
+    envs.reset(seed=1)
+    newest = []
+    for _ in range(9):
+        envs.step(np.full(4, 1))
+        newest.append(max(envs.level_seeds()))
+    assert newest == [2, 2, 2, 3, 3, 3, 3, 4, 4]
+    envs.close()
+
+
+@pytest.mark.usefixtures("few")
 def test_a_given_number_of_levels_comes_round_again() -> None:
     few_levels, more = pool_of(LevelSource(2, 0.3)), pool_of(LevelSource(5, 0.3))
     for envs in (few_levels, more):
