@@ -135,7 +135,7 @@ void bind_compat(nb::module_& m) {
         .def(
             "__init__",
             [](Players* self, const nb::bytes& rom, bool has_wram,
-               const std::vector<std::tuple<int, int, int>>& starts, int threads, Array<i64> info,
+               const std::vector<std::tuple<int, int, int>>& starts, int threads, bool owned, Array<i64> info,
                Array<double> reward, Array<bool> done) {
                 const std::size_t n = reward.size();
                 if (n == 0 || starts.empty() || info.size() != n * kFields || done.size() != n || threads < 1)
@@ -144,11 +144,12 @@ void bind_compat(nb::module_& m) {
                 for (const auto& t : starts) targets.push_back(target_of(t));
                 auto game = Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
                 nb::gil_scoped_release release;
-                new (self) Players(std::move(game), has_wram, std::move(targets), static_cast<int>(n),
-                                   threads, {info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
+                new (self)
+                    Players(std::move(game), has_wram, std::move(targets), static_cast<int>(n), threads,
+                            owned, {info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
             },
-            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "info"_a, "reward"_a, "done"_a,
-            nb::keep_alive<1, 6>(), nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
+            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "owned"_a, "info"_a, "reward"_a,
+            "done"_a, nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>())
         .def("reset",
              [](Players& p, Array<const bool> mask, Array<const i64> starts, Array<u8> observations) {
                  const std::size_t n = check_sizes(p, mask.size(), starts.size(), observations.size());

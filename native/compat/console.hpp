@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -67,6 +68,21 @@ struct Colours : simd::Colours {
     bool known = false;  ///< if any
 };
 
+/// What is on a screen that nobody else writes to, so that what has not changed is not painted again: the
+/// tiles of every row and who painted a line last.
+struct Shown {
+    static constexpr u8 kUnknown = 0xFF;  ///< sprites, or part of a line
+    using Row = std::array<u8, 64>;
+
+    Row rows[kHeight];    ///< by the line that a row began at
+    u8 painter[kHeight];  ///< the row's first line
+    u8 palette[32] = {};
+    const u8* pixels = nullptr;  ///< the screen; another one is painted whole
+
+    Shown() { forget(); }
+    void forget() { std::memset(painter, kUnknown, sizeof painter); }
+};
+
 struct Console {
     std::shared_ptr<const Game> game;
     const Cartridge* cartridge = nullptr;
@@ -75,8 +91,9 @@ struct Console {
     Pad pads[2];
     Screen screen;
     Colours colours;
-    bool skip_idle_loops = true;  ///< off in the tests that compare with it on
-    bool translate = true;        ///< run native code where there is any
+    std::unique_ptr<Shown> shown;  ///< null where others may write to the screen
+    bool skip_idle_loops = true;   ///< off in the tests that compare with it on
+    bool translate = true;         ///< run native code where there is any
     i64 skipped = 0;  ///< cycles passed over in loops that poll the status, since the console was made
 };
 

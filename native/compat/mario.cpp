@@ -109,6 +109,7 @@ bool Player::load(const u8* from, std::size_t size) {
 void Player::begin_like(const Player& other) {
     console_.state = other.saved_;
     std::memcpy(console_.screen.pixels, other.saved_screen_.data(), other.saved_screen_.size());
+    if (console_.shown) console_.shown->forget();
     mark();
 }
 
@@ -178,7 +179,7 @@ Outcome Player::play(bool single) {
 }
 
 Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts,
-                 int environments, int threads, const Results& to)
+                 int environments, int threads, bool owned, const Results& to)
     : targets_(std::move(starts)),
       start_of_(static_cast<std::size_t>(environments)),
       to_(to),
@@ -190,6 +191,8 @@ Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Ta
             std::make_unique<Player>(game, has_wram, Screen{origin_screens_.data() + i * size, true}));
     for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
         players_.push_back(std::make_unique<Player>(game, has_wram, Screen{nullptr, true}));
+    for (const auto& player : players_)
+        if (owned) player->own_screen();
     const std::function<void(int)> prepare = [this](int i) {
         origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
         origins_[static_cast<std::size_t>(i)]->backup();

@@ -66,6 +66,8 @@ class Player {
     void skip_start_screen(const Target& target);
     /// The start of another player with the same cartridge, as `restore` would give it there.
     void begin_like(const Player& other);
+    /// Nobody but this player writes to its screen from now on, so that it may leave what has not changed.
+    void own_screen() { console_.shown = std::make_unique<Shown>(); }
     /// From now on the screen is there. It is complete after the next frame or start.
     void draw_to(u8* pixels) { console_.screen.pixels = pixels; }
     /// Forget the last step: the next one is compared with now.
@@ -93,9 +95,10 @@ class Players {
         double* reward;
         u8* done;
     };
-    /// `starts`: where episodes may begin. What `to` points to must not move.
+    /// `starts`: where episodes may begin. What `to` points to must not move. `owned`: nobody else writes to
+    /// the observations.
     Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts, int environments,
-            int threads, const Results& to);
+            int threads, bool owned, const Results& to);
 
     /// Begins an episode at `starts[i]` where `mask[i]` is set. Its frame goes to observations
     /// [environments][240][256][3], whole, and so does that of a step, which runs for more than a frame: each

@@ -15,6 +15,7 @@ using wz::ppu::kVertical;
 using wz::ppu::next_column;
 using wz::ppu::next_row;
 using wz::ppu::take;
+using wz::ppu::TilesOnLine;
 
 constexpr int kPostLine = 240, kVblankLine = 241, kLastLine = 260, kPreLine = 261;
 constexpr u8 kClaimed = 0x40;  ///< marks a background pixel that a sprite has claimed
@@ -118,6 +119,18 @@ void draw_sprite(Console& k, int i, int y, u8* line, int from, int to) {
     store64(line + x, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
 }
 
+/// What the screen shows, if that is kept; forgotten when the screen or the colours are others.
+Shown* shown_on(Console& k) {
+    Shown* const s = k.shown.get();
+    const u8* const palette = k.state.ppu.palette;
+    if (s && (s->pixels != k.screen.pixels || std::memcmp(s->palette, palette, sizeof s->palette) != 0)) {
+        s->pixels = k.screen.pixels;
+        std::memcpy(s->palette, palette, sizeof s->palette);
+        s->forget();
+    }
+    return s;
+}
+
 /// Pixels [from, to) of line y: v walks as it goes.
 void draw_span(Console& k, int y, int from, int to) {
     Ppu& p = k.state.ppu;
@@ -141,25 +154,53 @@ void draw_span(Console& k, int y, int from, int to) {
         for (int n = 0; n < p.listed; ++n)
             if (const int x = p.oam[p.list[n] * 4 + 3]; x < to && x + 8 > from)
                 draw_sprite(k, p.list[n], y, line, from, to);
+    if (Shown* shown = shown_on(k)) shown->painter[y] = Shown::kUnknown;
     simd::kernels().paint(colours(k), line, from, to, k.screen.rgb, row(k.screen, y));
 }
 
+TilesOnLine tiles_at(const Console& k, u16 v) {
+    const u8* const vram = k.state.ppu.vram;
+    const auto& nametable = k.cartridge->nametable;
+    return {vram + nametable[(v >> 10) & 3], vram + nametable[((v >> 10) & 3) ^ 1], v};
+}
+
+/// The lines of tile 0 from that of v on.
+const u8* first_tile(const Console& k, u16 v) {
+    return k.cartridge->tiles.data() + ((k.state.ppu.background_table << 8) * 8 + (v >> 12 & 7)) * 8;
+}
+
 /// The top `rows` lines of the tiles from v on, as palette slots.
-void draw_tiles(const Console& k, u8* line, u16 v, int rows) {
+void draw_tiles(const Console& k, u8* line, u16 v, const TilesOnLine& tiles, int rows) {
     static constexpr u8 kSlots[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    simd::kernels().draw_tiles({first_tile(k, v), tiles.names(), tiles.slots(), tiles.odd(), kSlots},
+                               TilesOnLine::kPairs, rows, line - k.state.ppu.fine_x, kStride);
+}
+
+/// Everything that the pixels of these tiles depend on, but for the colours.
+Shown::Row row_of(const Console& k, u16 v, const TilesOnLine& tiles, int rows) {
+    constexpr std::size_t kNames = 2 * TilesOnLine::kPairs, kSlots = TilesOnLine::kPairs + 1;
     const Ppu& p = k.state.ppu;
-    const Cartridge& c = *k.cartridge;
-    const u8* const tiles = c.tiles.data() + ((p.background_table << 8) * 8 + (v >> 12 & 7)) * 8;
-    wz::ppu::TilesOnLine on_line(p.vram + c.nametable[(v >> 10) & 3],
-                                 p.vram + c.nametable[((v >> 10) & 3) ^ 1], v);
-    simd::kernels().draw_tiles({tiles, on_line.names(), on_line.slots(), on_line.odd(), kSlots},
-                               wz::ppu::TilesOnLine::kPairs, rows, line - p.fine_x, kStride);
+    Shown::Row row{};
+    std::memcpy(row.data(), tiles.names(), kNames);
+    std::memcpy(row.data() + kNames, tiles.slots(), kSlots);
+    u8* rest = row.data() + kNames + kSlots;
+    *rest++ = static_cast<u8>(v >> 12 & 7);
+    *rest++ = static_cast<u8>(rows);
+    *rest++ = static_cast<u8>(p.background_table << 1 | p.hide_left_background);
+    // A clear sky is the same wherever the screen has scrolled to.
+    const u8* const tile = first_tile(k, v) + row[0] * 64;
+    const bool clear = std::memcmp(row.data(), row.data() + 1, kNames - 1) == 0 &&
+                       std::memcmp(row.data() + kNames, row.data() + kNames + 1, kSlots - 1) == 0 &&
+                       std::memcmp(tile, tile + 1, static_cast<std::size_t>(rows) * 8 - 1) == 0;
+    *rest = clear ? 0xFF : static_cast<u8>(p.fine_x << 1 | tiles.odd());
+    return row;
 }
 
 /// Whole lines [first, first + count) with background and sprites shown and nothing written meanwhile.
 void draw_lines(Console& k, int first, int count) {
     Ppu& p = k.state.ppu;
-    const Colours& shown = colours(k);
+    const Colours& palette = colours(k);
+    Shown* const shown = shown_on(k);
     const simd::Kernels& does = simd::kernels();
     // Which sprites each line shows; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
@@ -176,13 +217,31 @@ void draw_lines(Console& k, int first, int count) {
         // The first line starts where v is, the others where t says.
         const bool follows = !((p.v ^ p.t) & kHorizontal);
         const int rows = follows ? std::min(8 - (p.v >> 12 & 7), first + count - y) : 1;
-        draw_tiles(k, buffer + kMargin, p.v, rows);
+        const int top = y;
+        const u16 v = p.v;
+        const TilesOnLine tiles = tiles_at(k, v);
+        bool same = false, drawn = false;
+        if (shown) {
+            const Shown::Row now = row_of(k, v, tiles, rows);
+            same = now == shown->rows[top];
+            shown->rows[top] = now;
+            if (same && rows == 8 && !load64(listed + y) &&
+                load64(shown->painter + y) == splat(static_cast<u8>(top))) {
+                y += rows;
+                p.v = take(next_row(v | 7 << 12), p.t, kHorizontal);
+                continue;
+            }
+        }
         for (int r = 0; r < rows; ++r, ++y) {
+            p.v = next_row(p.v);
+            if (same && !listed[y] && shown->painter[y] == top) continue;
+            if (!drawn) draw_tiles(k, buffer + kMargin, v, tiles, rows);
+            drawn = true;
             u8* line = buffer + kMargin + r * kStride;
             if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
-            does.paint(shown, line, 0, kWidth, k.screen.rgb, row(k.screen, y));
-            p.v = next_row(p.v);
+            does.paint(palette, line, 0, kWidth, k.screen.rgb, row(k.screen, y));
+            if (shown) shown->painter[y] = listed[y] ? Shown::kUnknown : static_cast<u8>(top);
         }
         p.v = take(p.v, p.t, kHorizontal);
     }

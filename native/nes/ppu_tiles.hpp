@@ -39,6 +39,7 @@ struct TilesOnLine {
         slot[32] = slot[33] = slot[0];
     }
     u8* names() { return row + column; }
+    const u8* names() const { return row + column; }
     const u8* slots() const { return slot + column / 2; }
     int odd() const { return column & 1; }
 };

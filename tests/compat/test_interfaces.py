@@ -130,6 +130,12 @@ def test_the_step_limit_and_the_order_of_calls() -> None:
     assert steps[-1][3]["TimeLimit.truncated"]
 
 
+def test_other_environments_get_all_that_make_was_given() -> None:
+    env = seven.make("CartPole-v1", 3, render_mode="rgb_array")
+    assert env.spec.max_episode_steps == 3
+    assert env.render_mode == "rgb_array"
+
+
 def test_unknown_ids_and_actions() -> None:
     with pytest.raises(gym.error.Error):
         seven.make("SuperMarioBros-9-1-v0")

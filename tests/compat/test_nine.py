@@ -35,6 +35,12 @@ def test_states_are_dumped_and_loaded() -> None:
     first = [env.step(131)[4]["x_pos"] for _ in range(10)]
     env.load_state(state)
     assert [env.step(131)[4]["x_pos"] for _ in range(10)] == first
+    damaged = bytearray(state)
+    damaged[40] ^= 0xFF
+    other = SuperMarioBrosEnv(rom_mode="pixel", target=(1, 1)).dump_state()
+    for bad in (b"", state[:-1], bytes(damaged), other):
+        with pytest.raises(ValueError, match="not a saved state"):
+            env.load_state(bad)
     env.close()
     with pytest.raises(ValueError, match="already been closed"):
         env.dump_state()

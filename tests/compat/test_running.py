@@ -61,12 +61,42 @@ def test_a_module_on_the_other_interface(tmp_path: Path) -> None:
     assert done.stdout.startswith("(5, 87, 'warpzone.compat.v9.nes_py')")
 
 
+def test_a_script_is_run_as_python_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "sibling.py").write_text("")
+    (tmp_path / "hidden.py").write_text("")
+    (tmp_path / "sub" / "script.py").write_text("""
+import atexit, pickle, sys, sibling
+
+class Kept: ...
+
+def at_exit() -> None:
+    print(at_exit.__annotations__, type(pickle.loads(pickle.dumps(Kept()))).__module__)
+
+atexit.register(at_exit)
+print([__file__, sys.argv, __name__, sys.modules["__main__"].__file__])
+try:
+    import hidden
+except ImportError as error:
+    print(error)
+sys.exit(7)
+""")
+    command = [sys.executable, "sub/script.py", "a b"]
+    by_python = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250)
+    done = run("sub/script.py", "a b", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, by_python.stdout)
+    assert "No module named 'hidden'" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("none.py",), "There is no script none.py."),
         (("--interface", "8", "x.py"), "There is no"),
+        (("--interface", "\u00b2", "x.py"), "There is no interface"),
         (("-m",), "-m needs the name of a module."),
+        (("-m", "none"), "There is no module none to run"),
+        (("-m", "none.at_all"), "There is no module none.at_all to run"),
     ],
 )
 def test_what_cannot_be_run(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -80,6 +110,24 @@ def test_installing_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nes_py", pytest)
     with pytest.raises(ConfigError, match="imported already"):
         warpzone.compat.install(7)
+
+
+def test_installing_twice() -> None:
+    twice = """
+import os, sys
+import warpzone.compat
+for _ in range(2):
+    warpzone.compat.install(9, children=True)
+print(sum("shadow" in folder for folder in sys.path), os.environ["PYTHONPATH"].count("shadow"))
+try:
+    warpzone.compat.install(7)
+except warpzone.ConfigError as error:
+    print(sys.modules["nes_py"].__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", twice], capture_output=True, text=True, timeout=250)
+    assert done.stdout.startswith("1 1\nwarpzone.compat.v9.nes_py nes_py has been imported already"), (
+        done.stderr
+    )
 
 
 def joypad() -> JoypadSpace:

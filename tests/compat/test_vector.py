@@ -60,6 +60,51 @@ def test_random_stages_are_drawn_as_the_single_one_draws_them() -> None:
     assert single.step(0)[3]["world"] == infos["world"][1]
 
 
+def test_a_reset_takes_stages_and_seeds_as_the_single_one_does() -> None:
+    vector = warpzone.compat.vector("SuperMarioBrosRandomStages-v0", num_envs=3, autoreset_mode="same_step")
+    drawn = [vector.reset(seed=seed)[1]["world"].tolist() for seed in (5, np.int64(5), np.array([5, 6, 7]))]
+    assert drawn[0] == drawn[1] == drawn[2]
+    _, infos = vector.reset(options={"stages": ["4-2"]})
+    assert infos["world"].tolist() == [4] * 3
+    assert infos["stage"].tolist() == [2] * 3
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_a_kept_array_shows_what_a_new_one_would(mode: AutoresetMode) -> None:
+    """Only what has changed is written to it: on stages of every kind, standing, running and dying."""
+    stages = ["1-1", "1-2", "1-3", "2-2", "3-1", "4-4", "8-4"]
+    painted, kept = (
+        warpzone.compat.vector(
+            "SuperMarioBrosRandomStages-v0", 8, actions=SIMPLE_MOVEMENT, stages=stages, threads=2,
+            autoreset_mode=mode, copy=copy,
+        )
+        for copy in (True, False)
+    )  # fmt: skip
+    assert np.array_equal(painted.reset(seed=3)[0], kept.reset(seed=3)[0])
+    rng = np.random.default_rng(5)
+    changed, ends = 0, 0
+    for step in range(600):
+        if step % 20 == 0:
+            actions = rng.choice([0, 1, 3, 4, 5, 6], size=8)
+        before = painted._frames
+        whole, _, done, _, _ = painted.step(actions)
+        assert np.array_equal(whole, kept.step(actions)[0]), step
+        changed += not np.array_equal(before, whole)
+        ends += int(done.sum())
+        if step == 300:  # some begin anew while the others stand
+            mask = np.arange(8) % 2 == 0
+            again = painted.reset(options={"reset_mask": mask})[0]
+            assert np.array_equal(again, kept.reset(options={"reset_mask": mask})[0])
+    assert ends > 3
+    assert changed > 300
+
+
+def test_a_kept_array_cannot_be_written_to() -> None:
+    frames, _ = warpzone.compat.vector("SuperMarioBros-1-1-v0", 1, copy=False).reset()
+    with pytest.raises(ValueError, match="read-only"):
+        frames[:] = 0
+
+
 def test_without_copies() -> None:
     vector = warpzone.compat.vector("SuperMarioBros-v0", num_envs=2, copy=False)
     frames, _ = vector.reset()
@@ -72,7 +117,13 @@ def test_without_copies() -> None:
         ({"id": "SuperMarioBros-9-1-v0"}, "There is no environment"),
         ({"num_envs": 0}, "num_envs"),
         ({"threads": -1}, "threads"),
+        ({"threads": "2"}, "threads"),
         ({"stages": ["1-1"]}, "stages are for"),
+        # The fifth stage of world 1 would be the first of world 2.
+        ({"id": "SuperMarioBrosRandomStages-v0", "stages": ["1-5"]}, "list of names"),
+        ({"id": "SuperMarioBrosRandomStages-v0", "stages": "1-1"}, "list of names"),
+        ({"render_mode": "human"}, "render mode"),
+        ({"autoreset_mode": "never"}, "autoreset mode"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -85,9 +136,16 @@ def test_bad_calls() -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
         vector.step([0, 0])
     vector.reset()
-    for actions in ([0], [0, 7], [-1, 0]):
+    for actions in ([0], [0, 7], [-1, 0], [0.5, 0], "ab"):
         with pytest.raises(ConfigError):
             vector.step(actions)
+    with pytest.raises(ConfigError, match="one seed"):
+        vector.reset(seed=[1])
+    vector.close()
+    vector.close()
+    for call in (vector.reset, lambda: vector.step([0, 0]), lambda: vector.ram):
+        with pytest.raises(ValueError, match="already been closed"):
+            call()
 
 
 def test_each_step_gives_an_array_of_its_own() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import runpy
 import sys
+from types import ModuleType
 
 from warpzone.compat.installation import HOMES, PACKAGES, install, interface_installed
 from warpzone.errors import Error
@@ -20,7 +22,7 @@ def main(arguments: list[str]) -> None:
     """Run what the arguments name as `__main__`."""
     interface: int | None = None
     if arguments[:1] == ["--interface"] and len(arguments) > 1:
-        if not arguments[1].isdigit():
+        if not arguments[1].isdecimal():
             fail(f"There is no interface {arguments[1]!r}: choose 7 (gym) or 9 (Gymnasium).")
         interface, arguments = int(arguments[1]), arguments[2:]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -31,13 +33,15 @@ def main(arguments: list[str]) -> None:
         fail("-m needs the name of a module.")
     if not as_module and not os.path.isfile(arguments[0]):
         fail(f"There is no script {arguments[0]}.")
+    script = os.path.abspath(arguments[0])
+    if not as_module and sys.path[0] == os.getcwd():
+        sys.path[0] = os.path.dirname(script)  # as Python itself does
     try:
         install(interface, children=True)
     except Error as error:
         fail(str(error))
     if as_module:
         sys.argv = arguments[1:]
-        sys.path.insert(0, os.getcwd())
         module = arguments[1]
         if module.split(".")[0] in PACKAGES:  # under its own name: runpy asks a module's loader for that
             module = f"{HOMES[interface or interface_installed()]}.{module}"
@@ -47,11 +51,19 @@ def main(arguments: list[str]) -> None:
             if module == arguments[1]:  # a script's own traceback says where
                 raise
             fail(str(error))
+        except ImportError as error:
+            # Those of the module's own imports have a name.
+            if error.name or not str(error).startswith(("No module named", "Error while finding")):
+                raise
+            fail(f"There is no module {arguments[1]} to run: {error}.")
     else:
         sys.argv = list(arguments)
-        # As Python itself does; ours is first on the path, the script's folder second.
-        sys.path.insert(1, os.path.dirname(os.path.abspath(arguments[0])))
-        runpy.run_path(arguments[0], run_name="__main__")
+        # Not by runpy, which takes `__main__` away when the script's last line is done: threads may still need it.
+        own = sys.modules["__main__"] = ModuleType("__main__")
+        own.__file__ = script
+        with io.open_code(script) as file:
+            code = compile(file.read(), script, "exec", dont_inherit=True)
+        exec(code, own.__dict__)
 
 
 def fail(sentence: str) -> None:

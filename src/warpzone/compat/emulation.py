@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,29 @@ class Emulation:
     reward_range: tuple[float, float]
 
     def _power_on(self, rom_path: str) -> None:
-        rom = playable(rom_path)
         self.np_random: Any = np.random.RandomState()
         self._rom_path = rom_path
-        self._env = CompatEmulator(rom.raw_data.tobytes(), rom.has_battery_backed_ram)
+        self._insert_rom()
         self.viewer: Any = None
         self._has_backup = False
         self.done = True
+
+    def _insert_rom(self) -> None:
+        rom = playable(self._rom_path)
+        image = rom.raw_data.tobytes()
+        self._rom_crc = zlib.crc32(image)
+        self._env = CompatEmulator(image, rom.has_battery_backed_ram)
         self._share_buffers()
+
+    def _saved_console(self) -> bytes:
+        """The whole console, with a checksum: the emulator trusts what it loads."""
+        state: bytes = self._emulator.save()
+        return zlib.crc32(state, self._rom_crc).to_bytes(4, "little") + state
+
+    def _load_console(self, saved: bytes) -> None:
+        if saved[:4] != zlib.crc32(saved[4:], self._rom_crc).to_bytes(4, "little"):
+            raise ValueError("This is not a saved state of this emulator, or it is damaged.")
+        self._emulator.load(saved[4:])
 
     def _share_buffers(self) -> None:
         """The emulator's own memory: what is written there, the game sees, and what the game writes is seen there."""
@@ -149,7 +165,7 @@ class Emulation:
 
     def __getstate__(self) -> dict[str, Any]:
         state = {name: value for name, value in self.__dict__.items() if name not in self._VIEWS}
-        state["emulator"] = None if self._env is None else self._env.save()
+        state["emulator"] = None if self._env is None else self._saved_console()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -158,7 +174,5 @@ class Emulation:
         self.viewer = None
         self._env = None
         if saved is not None:
-            rom = playable(self._rom_path)
-            self._env = CompatEmulator(rom.raw_data.tobytes(), rom.has_battery_backed_ram)
-            self._env.load(saved)
-            self._share_buffers()
+            self._insert_rom()
+            self._load_console(saved)

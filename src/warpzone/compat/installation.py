@@ -40,7 +40,7 @@ def install(interface: int | None = None, *, children: bool = False) -> None:
         raise ConfigError(f"There is no interface {chosen!r}: choose 7 (gym) or 9 (Gymnasium).")
     for name in PACKAGES:
         loaded = sys.modules.get(name)
-        if loaded is not None and not loaded.__name__.startswith(HOMES[chosen] + "."):
+        if loaded is not None and loaded.__name__ != f"{HOMES[chosen]}.{name}":
             raise ConfigError(
                 f"{name} has been imported already: call warpzone.compat.install() before that."
             )
@@ -48,8 +48,8 @@ def install(interface: int | None = None, *, children: bool = False) -> None:
     if shadow not in sys.path:
         sys.path.insert(0, shadow)  # workers of multiprocessing inherit the path
     if children:
-        behind = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = shadow + (os.pathsep + behind if behind else "")
+        behind = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder != shadow]
+        os.environ["PYTHONPATH"] = os.pathsep.join([shadow, *filter(None, behind)])
     take_over(chosen)
 
 

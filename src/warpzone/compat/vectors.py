@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +18,9 @@ from warpzone.compat.mario import STATUS
 from warpzone.compat.random_stages import STAGES, WORLDS, draw_stage
 from warpzone.compat.rom import decode_target, playable, rom_path
 from warpzone.engine._native import CompatVector
+from warpzone.envs.config import thread_count
+from warpzone.envs.stages import ALL_STAGES
+from warpzone.envs.vector import autoreset_of
 from warpzone.errors import ConfigError
 
 FIELDS = ("coins", "flag_get", "life", "score", "stage", "status", "time", "world", "x_pos", "y_pos")
@@ -43,11 +44,20 @@ def _entry(id: str) -> Entry:
     return IDS[id]
 
 
+def _checked(stages: Sequence[str] | None) -> Sequence[str] | None:
+    """The stages to choose from, if all of them are some."""
+    listed = isinstance(stages, Sequence | np.ndarray) and all(stage in ALL_STAGES for stage in stages)
+    if stages is not None and not listed:
+        raise ConfigError(f"stages is a list of names from '1-1' to '8-4', not {stages!r}.")
+    return stages
+
+
 class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     """`num_envs` environments of one id, each the same step by step as a single one.
 
     Observations are frames [num_envs, 240, 256, 3], a new array each step; with `copy=False` they are always the same
-    array, which the next step overwrites. `actions` is a list for JoypadSpace; without it, actions are bytes.
+    array, read-only, in which the next step writes what has changed. `actions` is a list for JoypadSpace; without it,
+    actions are bytes.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
@@ -67,18 +77,18 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         entry = _entry(id)
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
             raise ConfigError(f"num_envs must be a whole number above zero, not {num_envs!r}.")
-        if threads < 0:
-            raise ConfigError(f"threads must not be negative, not {threads}; 0 takes one a core.")
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
         if stages is not None and not entry.random:
             raise ConfigError(
                 f"{id} plays one thing: stages are for SuperMarioBrosRandomStages-v0 and the like."
             )
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self._mode = AutoresetMode(autoreset_mode)
+        self._mode = autoreset_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self._copy = copy
-        self._stages = stages
+        self._stages = _checked(stages)
         self._random = entry.random
         self.single_observation_space = gym.spaces.Box(0, 255, SCREEN_SHAPE_24_BIT, np.uint8)
         self._bytes = self._action_bytes(actions)
@@ -86,6 +96,8 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._frames = _new_frames(num_envs)
+        self._kept = self._frames.view()
+        self._kept.flags.writeable = False  # what a caller wrote would stay where the frame does not change
         self._info = np.zeros((len(FIELDS), num_envs), np.int64)
         self._reward = np.zeros(num_envs, np.float64)
         self._done = np.ones(num_envs, np.bool_)
@@ -95,13 +107,12 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
-        self._vector = CompatVector(
-            Path(
-                rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"])
-            ).read_bytes(),
+        self._vector: CompatVector | None = CompatVector(
+            rom.raw_data.tobytes(),
             has_wram=rom.has_battery_backed_ram,
             starts=self._starts(entry),
-            threads=min(threads or os.cpu_count() or 1, num_envs),
+            threads=thread_count(threads, num_envs),
+            owned=not copy,
             info=self._info,
             reward=self._reward,
             done=self._done,
@@ -128,11 +139,20 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             starts.append((-1, 0, 0) if not (world and stage and area) else (world - 1, stage - 1, area - 1))
         return starts
 
-    def _draw_starts(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _engine(self) -> CompatVector:
+        if self._vector is None:
+            raise ValueError("env has already been closed.")
+        return self._vector
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Join the threads and give the memory back."""
+        self._vector = None
+
+    def _draw_starts(self, mask: NDArray[np.bool_], stages: Sequence[str] | None = None) -> NDArray[np.int64]:
         starts = np.zeros(self.num_envs, np.int64)
         if self._random:
             for i in np.flatnonzero(mask):
-                world, stage = draw_stage(self._generators[i], self._stages)
+                world, stage = draw_stage(self._generators[i], self._stages if stages is None else stages)
                 starts[i] = world * STAGES + stage
         return starts
 
@@ -146,26 +166,27 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-        """Begin episodes everywhere, or where `options["reset_mask"]` is set."""
-        mask = (
-            self._all
-            if not options or "reset_mask" not in options
-            else np.asarray(options["reset_mask"], np.bool_)
-        )
+        """Begin episodes everywhere, or where `options["reset_mask"]` is set; on one of `options["stages"]`."""
+        options = options or {}
+        mask = np.asarray(options.get("reset_mask", self._all), np.bool_)
         if mask.shape != (self.num_envs,):
             raise ConfigError(f"reset_mask needs one entry for each of the {self.num_envs} environments.")
-        if isinstance(seed, int):
-            seed = [seed + i for i in range(self.num_envs)]
-        for generator, value in zip(self._generators, seed or (), strict=False):
+        if isinstance(seed, int | np.integer):
+            seed = [int(seed) + i for i in range(self.num_envs)]
+        seeds = [None] * self.num_envs if seed is None else list(seed)
+        if len(seeds) != self.num_envs:
+            raise ConfigError(f"Give one seed, or one for each of the {self.num_envs} environments.")
+        for generator, value in zip(self._generators, seeds, strict=True):
             if value is not None:
                 generator.seed(value)
         if self._copy:
             frames = _new_frames(self.num_envs)
             frames[:] = self._frames
             self._frames = frames
-        self._vector.reset(np.ascontiguousarray(mask), self._draw_starts(mask), self._frames)
+        starts = self._draw_starts(mask, _checked(options.get("stages")))
+        self._engine().reset(np.ascontiguousarray(mask), starts, self._frames)
         self._begun = True
-        return self._frames, self._infos()
+        return self._frames if self._copy else self._kept, self._infos()
 
     def step(
         self, actions: Any
@@ -173,9 +194,10 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         """A step of each; those that are over begin anew as `autoreset_mode` says."""
         if not self._begun:
             raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
-        chosen = np.asarray(actions, np.int64)
-        if chosen.shape != (self.num_envs,):
-            raise ConfigError(f"Give one action for each of the {self.num_envs} environments.")
+        chosen = np.asarray(actions)
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise ConfigError(f"Give one whole action for each of the {self.num_envs} environments.")
+        chosen = chosen.astype(np.int64, copy=False)
         # A negative number is a large one without its sign.
         if chosen.view(np.uint64).max() >= len(self._bytes):
             raise ConfigError(f"An action is a whole number from 0 to {len(self._bytes) - 1}.")
@@ -188,23 +210,24 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         if any_over:  # only in next-step mode: the others leave none over
             over = self._done.copy()
             on = ~over
-            self._vector.reset(over, self._draw_starts(over), self._frames)
-        self._vector.step(self._bytes[chosen], on, self._frames)
+            self._engine().reset(over, self._draw_starts(over), self._frames)
+        self._engine().step(self._bytes[chosen], on, self._frames)
         reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
         if self._mode == AutoresetMode.SAME_STEP and done.any():
             final = np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(done):
                 final[i] = self._frames[i].copy()
-            self._vector.reset(done, self._draw_starts(done), self._frames)
+            self._engine().reset(done, self._draw_starts(done), self._frames)
             infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
             infos["_final_info"] = done.copy()
-        return self._frames, reward, done, np.zeros(self.num_envs, np.bool_), infos
+        seen = self._frames if self._copy else self._kept
+        return seen, reward, done, np.zeros(self.num_envs, np.bool_), infos
 
     @property
     def ram(self) -> NDArray[np.uint8]:
         """A copy of the RAM of each, [num_envs, 2048]."""
         out = np.empty((self.num_envs, 0x800), np.uint8)
-        self._vector.copy_ram(out)
+        self._engine().copy_ram(out)
         return out
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:

@@ -206,6 +206,7 @@ class CompatVector:
         has_wram: bool,
         starts: list[tuple[int, int, int]],
         threads: int,
+        owned: bool,
         info: NDArray[np.int64],
         reward: NDArray[np.float64],
         done: NDArray[np.bool_],

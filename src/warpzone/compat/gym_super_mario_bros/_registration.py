@@ -65,8 +65,17 @@ class Made(Wrapper):  # type: ignore[misc]
             self.env.render(mode="human")
 
 
-def make(
-    id: Any,
+def make(id: Any, *given: Any, **named: Any) -> Any:
+    """Make the environment of this id, with the arguments of gym's `make`; ids of other packages are left to gym.
+
+    With `apply_api_compatibility` or `new_step_api`, `step` gives five values and `reset` two.
+    """
+    name = getattr(id, "id", id)
+    return _make(name, *given, **named) if name in IDS else gym.make(id, *given, **named)
+
+
+def _make(
+    name: str,
     max_episode_steps: int | None = None,
     autoreset: bool = False,
     apply_api_compatibility: bool | None = None,
@@ -75,13 +84,6 @@ def make(
     render_mode: str | None = None,
     **arguments: Any,
 ) -> Any:
-    """Make the environment of this id; ids that are not of this package are left to gym.
-
-    With `apply_api_compatibility` or `new_step_api`, `step` gives five values and `reset` two.
-    """
-    name = getattr(id, "id", id)
-    if name not in IDS:
-        return gym.make(id, **arguments)
     entry = IDS[name]
     env = (SuperMarioBrosRandomStagesEnv if entry.random else SuperMarioBrosEnv)(
         **{**entry.arguments, **arguments}

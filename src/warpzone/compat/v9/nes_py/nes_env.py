@@ -62,11 +62,11 @@ class NESEnv(Emulation, gym.Env[NDArray[np.uint8], np.int64]):
 
     def dump_state(self) -> Any:
         """The console's state, for `load_state`."""
-        return self._emulator.save()
+        return self._saved_console()
 
     def load_state(self, snapshot: Any) -> None:
         """Resume from a state of `dump_state`."""
-        self._emulator.load(snapshot)
+        self._load_console(snapshot)
         self.done = False
 
     def _get_terminated(self) -> bool:
