@@ -321,6 +321,7 @@ def lost_nodes() -> dict[str, Callable[[], str]]:
     return {
         "nodes-trials": lambda: f"{sum(trials()['trials'].values())}",
         "nodes-again": lambda: f"{trials()['begun_again']}",
+        "nodes-minutes": lambda: f"{load('cluster_nodes.json')['master']['seconds'] / 60:.1f}",
         "nodes-first": lambda: rate("1-1"),
         "nodes-second": lambda: rate("1-4"),
     }

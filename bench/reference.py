@@ -18,16 +18,17 @@ WRITTEN = "<!-- Written by `python bench/reference.py docs` from the settings in
 SETTINGS = """# Settings
 
 The flags of `warpzone train`: `warpzone train -h` shows the common ones, `warpzone train --help-all` all of them. A
-boolean `--x` is switched off by `--no-x`. A setting that is not given comes from the run that is resumed, else from a
-[preset](#presets), else from the default. Which settings suit which stage: [settings by stage](stages.md). Network
-and algorithm: [settings of the learner](settings-learning.md). Flags of the other commands: [commands](commands.md).
+boolean flag `--x` is switched off by `--no-x`. A setting that you do not give is taken from the run that is resumed.
+In a new run it is taken from the [preset](#presets), or is the default. Which settings suit which stage:
+[settings by stage](stages.md). Network and algorithm: [settings of the learner](settings-learning.md). Flags of the
+other commands: [commands](commands.md).
 
 ## Environment variables
 
-Every flag of every command can be set by an environment variable: `WARPZONE_` and its name in capitals.
-`WARPZONE_NUM_ENVS=32` is `--num-envs 32`. An explicit flag wins. A `WARPZONE_` variable that matches no flag
-causes a warning. Other variables have no effect, except these, most of them from
-[the seed system](from-the-seed-system.md):
+Every flag of every command can also be set by an environment variable: `WARPZONE_` and the flag's name in capitals.
+`WARPZONE_NUM_ENVS=32` is `--num-envs 32`. A flag on the command line overrides the variable. A `WARPZONE_` variable
+that matches no flag causes a warning. Other variables have no effect, except those below, most of them from
+[the system that Warpzone replaces](from-the-seed-system.md):
 """
 LEARNING = """# Settings of the learner
 
@@ -63,7 +64,7 @@ TEACHERS = "Policy distillation from other agents (kickstarting)."
 def settings_page() -> str:
     """The settings of a training: what to learn, how long and where."""
     text = [SETTINGS, WRITTEN, variables_table(), "\n## Presets\n"]
-    text += ["What `--preset` changes; `auto` is `gpu` where there is CUDA.\n"]
+    text += ["What `--preset` changes. `auto` selects `gpu` if CUDA is available, else `cpu`.\n"]
     text += ["<!-- presets: warpzone info presets -->", preset_table(), "<!-- end of presets -->"]
     return "\n".join([*text, *_groups(of_learning=False)]) + "\n"
 

@@ -1,9 +1,9 @@
-"""A DQN on raw frames, written against gym-super-mario-bros 7 as tutorials write it; warpzone is not mentioned.
+"""A DQN on raw frames for gym-super-mario-bros 7, in the style of tutorials; the code does not import warpzone.
 
     python examples/compat_dqn.py                          # on gym_super_mario_bros and nes_py
     python -m warpzone.compat examples/compat_dqn.py       # the same script on warpzone's engine
 
-Both print the same line, for the frames, rewards and ends are the same; only the time differs.
+Both print the same results, because frames, rewards and episode ends are the same; only the speed differs.
 """
 
 import argparse

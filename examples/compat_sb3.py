@@ -1,9 +1,9 @@
-"""PPO of Stable-Baselines3, written against gym-super-mario-bros 7 as video courses do it; warpzone is not mentioned.
+"""Stable-Baselines3's PPO for gym-super-mario-bros 7, in the style of video courses; it does not import warpzone.
 
     python examples/compat_sb3.py                          # on gym_super_mario_bros and nes_py
     python -m warpzone.compat examples/compat_sb3.py       # the same script on warpzone's engine
 
-Stable-Baselines3 2 wants Gymnasium environments, so a small adapter turns the four values into five.
+Stable-Baselines3 2 needs Gymnasium environments, so a small adapter turns the four return values of `step` into five.
 """
 
 import argparse

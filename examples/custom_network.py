@@ -18,8 +18,8 @@ import warpzone
 class Patches(nn.Module):
     """Splits the frame into patches and mixes them: a convolution as wide as its stride, then a dense layer.
 
-    An encoder is made with (channels, height, width) and turns uint8 [B, channels, height, width] into floats
-    [B, features]; policy and value heads, memory and everything else are the trainer's.
+    An encoder is constructed with (channels, height, width) and maps uint8 [B, channels, height, width] to floats
+    [B, features]. The trainer adds memory, policy and value heads.
     """
 
     def __init__(self, channels: int, height: int, width: int) -> None:

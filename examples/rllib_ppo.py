@@ -1,4 +1,4 @@
-"""PPO of Ray RLlib on our environment.
+"""Ray RLlib's PPO on our environment.
 
 pip install 'ray[rllib]' torch
 python examples/rllib_ppo.py --iterations 1

@@ -1,8 +1,8 @@
-"""PPO in one file, in the style of CleanRL: from the environments to the loss, every line is here to be changed.
+"""PPO in one file, in the style of CleanRL: everything from the environments to the loss, easy to change.
 
 python examples/single_file_ppo.py --decisions 4096
 
-It needs warpzone's environments and torch, and uses nothing of warpzone's trainer.
+It needs torch and warpzone's environments, but not warpzone's trainer.
 """
 
 from __future__ import annotations

@@ -135,3 +135,30 @@ def test_a_stage_that_ends_behind_a_pipe_gets_actions_with_down() -> None:
     assert resolve({"stages": "8-4"}, "cpu").view.action_type == "complex"
     assert resolve({"stages": "1-1"}, "cpu").view.action_type == "simple"
     assert resolve({"stages": "8-4", "action_type": "right"}, "cpu").view.action_type == "right"
+
+
+def test_a_run_on_generated_levels_is_recorded_and_evaluated(tmp_path: Path) -> None:
+    settings = {**TINY, "total_updates": 1, "record_video": True, "step_limit": 20}
+    outcome = warpzone.train(levels="2", runs_dir=tmp_path, run_name="levels", **settings)
+    assert (outcome.folder / "videos" / "final_levels@0.3.mp4").exists()
+    agent = outcome.agent
+    assert isinstance(agent, warpzone.Agent)
+    assert agent.stages() == ["levels@0.3"]
+    results = agent.evaluate(["levels-7-8@0.3", "1-1"], episodes=1)
+    assert [result.stage for result in results] == ["1-1", "levels-7-8@0.3"]
+    assert agent.record("levels-7@0.3", tmp_path / "seven.gif", tries=1).path.exists()
+    envs = agent.make_env(2, "levels-7@0.3")
+    assert envs.stage_names == ["seed 7 at 0.3 (overworld)"]
+    envs.close()
+    for bad in ("levels@2", "other@0.3", 5, []):
+        with pytest.raises(warpzone.ConfigError):
+            agent.evaluate(bad, episodes=1)
+    with pytest.raises(warpzone.ConfigError, match="give that mode"):
+        agent.evaluate("1-1", sticky=0.5)
+
+
+def test_a_name_that_its_module_lost_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(warpzone._LAZY, "Lost", "warpzone.envs.single")
+    with pytest.raises(AttributeError, match="Lost"):
+        warpzone.Lost  # type: ignore[attr-defined]  # noqa: B018
+    assert warpzone.levels.__name__ == "warpzone.levels"

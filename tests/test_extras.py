@@ -30,6 +30,7 @@ import gymnasium
 import numpy as np
 import warpzone
 
+assert callable(warpzone.compat.vector) and warpzone.levels.generate(7).columns > 16
 envs = warpzone.MarioVectorEnv(2, stage="1-1", seed=0)
 envs.reset(seed=0)
 for _ in range(20):

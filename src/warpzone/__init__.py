@@ -1,7 +1,8 @@
-"""Warpzone: trains agents that clear Super Mario Bros on the NES, from the cartridge up."""
+"""Warpzone: trains reinforcement-learning agents to play Super Mario Bros on the NES."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,9 @@ _LAZY = {
     "rom": "warpzone.engine.rom",
     "MarioEnv": "warpzone.envs.single",
     "MarioVectorEnv": "warpzone.envs.vector",
+    "compat": "warpzone.compat",
+    "levels": "warpzone.levels",
 }
-
 
 if find_spec("gymnasium") is not None:
     from warpzone.envs.registration import register_all
@@ -55,10 +57,9 @@ def __getattr__(name: str) -> Any:
     """Load the heavier parts on first use, so that `import warpzone` and `warpzone -h` stay quick."""
     if name not in _LAZY:
         raise AttributeError(f"module 'warpzone' has no attribute {name!r}")
-    from importlib import import_module
-
     try:
-        return getattr(import_module(_LAZY[name]), name)
+        module = import_module(_LAZY[name])
+        return module if module.__name__ == f"warpzone.{name}" else getattr(module, name)
     except ModuleNotFoundError as error:
         sentence = what_to_install(error, f"warpzone.{name}")
         if sentence is None:

@@ -49,7 +49,8 @@ class Agent(agents.Agent):
         """Play fresh episodes from the true start of each stage.
 
         Args:
-            stages: such as "1-1", "all" or ["1-1", "1-2"]; by default those of the training.
+            stages: such as "1-1", "all", ["1-1", "1-2"] or the generated levels "levels-0-199@0.3" (seeds and
+                difficulty); by default those of the training.
             episodes: for each stage. Greedy play has no more than one for each number of idle frames.
             mode: "sampled", "greedy", or "sticky" (sampled, and buttons stick with probability 0.25).
             trial: other fields of `Trial`, such as seed, noop_max and sticky.
@@ -65,7 +66,9 @@ class Agent(agents.Agent):
         known = [f.name for f in fields(Trial)]
         for name in trial:
             _known(name, known)
-        names = self.stages() if stages is None else parse_stages(stages)
+        if "sticky" in trial and mode != "sticky":
+            raise ConfigError('sticky is the probability of mode="sticky": give that mode too.')
+        names = self.stages() if stages is None else _names(stages)
         return evaluate(self, names, Trial(episodes=episodes, mode=mode, **trial))
 
     def record(
@@ -84,7 +87,7 @@ class Agent(agents.Agent):
         Returns:
             The `Video`: `path`, `cleared`, `x_max`, `decisions` and `frames`.
         """
-        style, name = Style(overlay=overlay, scale=scale), parse_stages(stage)[0]
+        style, name = Style(overlay=overlay, scale=scale), _names(stage)[0]
         if Path(path).suffix not in (".mp4", ".gif"):
             raise ConfigError(f"{path} must end in .mp4 or .gif.")
         if greedy:
@@ -93,7 +96,7 @@ class Agent(agents.Agent):
 
     def make_env(self, num_envs: int = 1, stage: Stages = "1-1", **options: Any) -> MarioVectorEnv:
         """Environments with the agent's own view; `options` are those of `MarioVectorEnv`, such as seed."""
-        return make_envs(self.view, num_envs, parse_stages(stage), **options)
+        return make_envs(self.view, num_envs, _names(stage), **options)
 
 
 def load_agent(
@@ -155,8 +158,9 @@ def train(
         return outcome
     agent = Agent(trained.policy, trained.view, trained.device, trained.meta)
     if config.run.record_video and outcome.progress.update and not outcome.exit_code:
-        stage = config.stage.names()[0]
-        agent.record(stage, outcome.folder / "videos" / f"final_{stage}.mp4", seed=config.run.seed)
+        stage, rom = config.stage.names()[0], config.stage.rom or None
+        path = outcome.folder / "videos" / f"final_{stage}.mp4"
+        record_best(agent, stage, path, Style(overlay=True), seed=config.run.seed, rom=rom)
     return replace(outcome, agent=agent)
 
 
@@ -182,6 +186,14 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
         config = suited_to_stages(config)
     config.check()
     return config
+
+
+def _names(stages: Stages) -> list[str]:
+    """The names of stages, and of generated levels, which `make_envs` knows."""
+    words = [word.strip() for word in stages.split(",")] if isinstance(stages, str) else stages
+    levels = [word for word in words if "@" in str(word)] if isinstance(words, Sequence) else []
+    plain = [word for word in words if word not in levels] if levels else stages
+    return [*(parse_stages(plain) if plain or not levels else []), *levels]
 
 
 def _known(name: str, known: Sequence[str]) -> str:

@@ -128,8 +128,9 @@ def blamed(what: str) -> Iterator[None]:
     except Error:
         raise
     except Exception as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(at.filename).name}, line {getattr(error, 'lineno', None) or at.lineno}"
+        written = isinstance(error, SyntaxError) and error.lineno
+        at: Any = error if written else traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(at.filename).name}, line {at.lineno}"
         raise ConfigError(f"{what} fails ({where}): {type(error).__name__}: {error}") from error
 
 
@@ -150,7 +151,7 @@ def _run(reference: Reference, source: bytes) -> Reference:
     # Dataclasses and inspect look a class's module up there.
     sys.modules[module.__name__] = module
     with blamed(str(reference.file)):
-        exec(compile(source, str(reference.file), "exec"), module.__dict__)
+        exec(compile(source, str(reference.file), "exec", dont_inherit=True), module.__dict__)
     if not callable(found := getattr(module, reference.name, None)):
         raise ConfigError(f"{reference.file} has no class or function {reference.name!r}: check the name.")
     _named[pinned.sha256, pinned.name], _sources[pinned.sha256] = found, source

@@ -83,6 +83,7 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
     ("argv", "sentence"),
     [
         (["eval", "--checkpoint", "nowhere"], "There is no checkpoint or run 'nowhere'"),
+        (["eval", "--checkpoint", ""], "no sound checkpoint"),
         (["eval", "--episodes", "0"], "--episodes must be at least 1"),
         (["eval", "--mode", "drunk"], "Unknown mode 'drunk'"),
         (["record", "--checkpoint", "nowhere"], "There is no checkpoint or run 'nowhere'"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpzone.cli.main import main
-from warpzone.starts.trails import load_trail
+from warpzone.starts.trails import Trail, load_trail, save_trail
 
 
 def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
@@ -51,6 +51,7 @@ def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(
         (["--stages", "9-9"], "9-9"),
         (["--minutes", "0"], "--minutes must be more than 0"),
         (["--tries", "0"], "--tries at least 1"),
+        (["--minutes", "nan"], "--minutes must be more than 0"),
         (["--threads", "-1"], "--threads can't be negative"),
     ],
 )
@@ -61,3 +62,11 @@ def test_bad_input_is_one_sentence(
     shown = capsys.readouterr().err
     assert said in shown
     assert shown.count("\n") == 1
+
+
+def test_a_trail_of_another_rom_is_not_taken_for_this_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_trail(Trail("1-1", "0" * 64, 4, 1, "RIGHT:4"), tmp_path)
+    assert main(["explore", "--stages", "1-1", "--out", str(tmp_path)]) == 2
+    assert "is of another ROM" in capsys.readouterr().err

@@ -36,12 +36,15 @@ def test_levels_are_generated_as_files(capsys: pytest.CaptureFixture[str]) -> No
     assert levels.load("made/seed-7.json") == levels.generate(7, 0.4)
     assert main(["levels", "import", "made/seed-8.json"]) == 0
     assert "seed 8 at 0.4" in capsys.readouterr().out
+    # They are made one after the other, not all before the first is written.
+    assert main(["levels", "generate", "--count", "1000000000", "--dry-run"]) == 0
 
 
 def test_a_stage_is_exported_and_comes_back() -> None:
     assert main(["levels", "export", "4-1", "--out", "mine.json"]) == 0
     assert levels.load("mine.json") == levels.decode(warpzone.rom(), "4-1")
     assert main(["play", "--level", "mine.json", "--dry-run"]) == 0
+    assert main(["play", "--level", "mine.json", "--stage", "4-2", "--dry-run"]) == 2
 
 
 def test_check_says_whether_a_level_can_be_finished(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,6 +64,9 @@ def test_check_says_whether_a_level_can_be_finished(capsys: pytest.CaptureFixtur
         (["play", "bad.json", "--dry-run"], "not a level"),
         (["generate", "--difficulty", "2"], "from 0 to 1"),
         (["generate", "--count", "0"], "at least 1"),
+        (["generate", "--seed", str(2**62 - 1), "--count", "2"], "0 to 2^62 - 1"),
+        (["show", "1-1", "--difficulty", "0.9"], "go with a seed"),
+        (["export", "bad.json", "--style", "castle"], "go with a seed"),
         (["check", "bad.json", "--count", "3"], "goes with a seed"),
         (["export", "1-1", "--out", "no/such/folder.json"], "can't be written"),
         (["show", "1-1", "--out", "picture.xyz"], "can't be written"),

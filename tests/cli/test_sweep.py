@@ -66,3 +66,10 @@ def test_every_setting_that_can_be_searched_is_one_of_the_configuration() -> Non
 def test_an_unknown_setting_is_named() -> None:
     with pytest.raises(ConfigError, match="'speed' can't be searched"):
         parse_names("gamma, speed")
+
+
+def test_a_study_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s.db").write_text("no database")
+    for runs in (tmp_path, tmp_path / "s.db" / "below"):
+        with pytest.raises(ConfigError, match=r"s\.db can't be opened as a study"):
+            run(["--name", "s", "--runs-dir", str(runs)])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.small_runs import small_run
+from tests.run.small_runs import SMALL, small_run
 from warpzone.cli.main import main
 
 
@@ -34,6 +34,16 @@ def test_a_resume_that_does_nothing_changes_nothing_and_says_so(
     assert "[train] changed since the last session: " in said
     assert "stages 1-1 -> 2-2" in said
     assert "nothing was trained: the run and its settings are as they were" in said
+
+
+@pytest.mark.parametrize("what", ["stages", "levels"])
+def test_generated_levels_are_said_to_need_another_preset(
+    runs: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    chosen = {"stages": "2-2", "levels": "4"}[what]
+    run = ["train", *SMALL, "--run-name", what, "--runs-dir", str(runs), "--plain", "--total-updates", "1"]
+    assert main([*run, f"--{what}", chosen]) == 0
+    assert ("learns little on generated levels" in capsys.readouterr().out) == (what == "levels")
 
 
 def test_a_resumed_run_that_learns_keeps_its_new_settings(runs: Path) -> None:

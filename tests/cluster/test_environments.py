@@ -28,7 +28,6 @@ def test_what_was_packed_comes_out_again(shape: tuple[int, ...], threads: int) -
     out = np.empty_like(array)
     packer.unpack(packer.pack(array), out)
     assert np.array_equal(array, out)
-    packer.close()
 
 
 def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:

@@ -86,6 +86,28 @@ def test_a_training_whose_node_is_lost_resumes_elsewhere(local: Cluster, tmp_pat
     assert "resum" in log.read_text()
 
 
+@pytest.mark.parametrize("cpus", [1, 99])
+def test_a_command_that_was_told_to_stop_is_not_started_again(
+    local: Cluster, tmp_path: Path, cpus: int
+) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(9)"
+    words = ["python", "-c", deaf, "--runs-dir", str(tmp_path), "--run-name", "r"]
+    log, deadline = tmp_path / "r.log", time.monotonic() + 120
+    job = ClusterProcess(local, words, log, cpus)
+    while cpus == 1 and not (log.exists() and "up" in log.read_text()):
+        assert time.monotonic() < deadline
+        assert job.poll() is None
+        time.sleep(0.1)
+    job.send_signal(signal.SIGTERM)
+    # Ray has no 99 CPUs: that one never began, and there is nobody to lose.
+    for runner in workers("Runner") if cpus == 1 else []:
+        runner.kill()
+    while job.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert (job.returncode, job.restarts) == (-signal.SIGTERM, 0)
+
+
 def test_a_sweep_refuses_what_makes_no_sense() -> None:
     with pytest.raises(ConfigError, match="--trial-cpus must be at least 1"):
         sweep_command.Config(trial_cpus=0)

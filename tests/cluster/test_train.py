@@ -129,6 +129,9 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path, flags: list[str
 def test_an_address_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match=r"Nobody answers at 127\.0\.0\.1:9"):
         connect("127.0.0.1:9")
+    for address in ("127.0.0.1:99999", "a..b:6379"):
+        with pytest.raises(ConfigError, match="Nobody answers at"):
+            connect(address)
     with pytest.raises(ConfigError, match="is no cluster"):
         connect("ray://somewhere:10001")
     with pytest.raises(ConfigError, match="is no cluster"):

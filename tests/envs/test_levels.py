@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,13 @@ def test_levels_and_stages_are_mixed_and_named(rom: bytes) -> None:
     envs.set_stage("hole soon")
     envs.reset(seed=2)
     assert set(envs.step(np.zeros(8, np.int64))[4]["stage_index"].tolist()) == {3}
+    envs.close()
+
+
+def test_no_level_is_lost_whatever_the_names() -> None:
+    called = [replace(FLAG_SOON, name=name) for name in ("a (2)", "a", "a", "a")]
+    envs = MarioVectorEnv(1, levels=np.array(called, dtype=object), threads=1)  # type: ignore[arg-type]
+    assert len(envs.stage_names) == len(set(envs.stage_names)) == 4
     envs.close()
 
 
@@ -208,8 +217,9 @@ def test_bad_levels_are_refused_in_a_sentence(rom: bytes) -> None:
         MarioVectorEnv(1, "game", levels=[FLAG_SOON])
     with pytest.raises(ConfigError, match="at least one level"):
         MarioVectorEnv(1, levels=["1-1"])  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match="at least one level"):
-        MarioVectorEnv(1, levels=[])
+    for bad in ([], FLAG_SOON, 5):
+        with pytest.raises(ConfigError, match="at least one level"):
+            MarioVectorEnv(1, levels=bad)  # type: ignore[arg-type]
     envs = MarioVectorEnv(1, "1-1")
     with pytest.raises(ConfigError, match="have no levels"):
         envs.set_levels({0: FLAG_SOON})

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import warpzone
+from warpzone.envs.stages import parse_stages, stage_span
 from warpzone.envs.telemetry import ENDS
 from warpzone.envs.vector import MarioVectorEnv
 
@@ -262,6 +263,12 @@ def test_an_action_that_does_not_exist_is_refused_with_its_environment() -> None
     [
         ({"num_envs": 0}, "num_envs"),
         ({"stage": "9-1"}, "no stage"),
+        ({"stage": 1}, "no stage 1:"),
+        ({"stage": "²"}, "no stage"),
+        ({"stages": ["1-1", 2]}, "no stage 2:"),
+        ({"stages": 5}, "list of names"),
+        ({"seed": "x"}, "one whole seed"),
+        ({"seed": 1.5}, "one whole seed"),
         ({"stage": "1-1", "stages": ["1-2"]}, "either"),
         ({"size": 0}, "height"),
         ({"size": (84, 300)}, "width"),
@@ -284,6 +291,11 @@ def test_bad_settings_are_refused_in_one_sentence(options: dict[str, object], me
     assert "\n" not in str(error.value)
 
 
+def test_stages_are_named_one_way_however_they_are_written() -> None:
+    assert parse_stages(" 01-1 ,1-1,02") == ["1-1", "2-1", "2-2", "2-3", "2-4"]
+    assert stage_span("01-4", 2) == ["1-4", "2-1"]
+
+
 def test_bad_calls_are_refused_in_one_sentence() -> None:
     envs = MarioVectorEnv(2)
     with pytest.raises(warpzone.Error, match="Call reset"):
@@ -292,6 +304,9 @@ def test_bad_calls_are_refused_in_one_sentence() -> None:
     for actions, message in ((np.zeros(3, np.int64), "one action"), (np.zeros(2), "whole numbers")):
         with pytest.raises(warpzone.Error, match=message):
             envs.step(actions)
+    for seed in (1.5, "xy", [1], [1, "x"]):
+        with pytest.raises(warpzone.Error, match="one whole seed"):
+            envs.reset(seed=seed)  # type: ignore[arg-type]
     with pytest.raises(warpzone.Error, match="nothing to receive"):
         envs.recv()
     with pytest.raises(warpzone.Error, match="not a Warpzone snapshot"):

@@ -46,4 +46,17 @@ def test_drawings_reach_the_end_of_the_area(stage: str) -> None:
     level = levels.decode(warpzone.rom(), stage)
     grid = levels.blocks(level)
     assert grid.shape == (13, level.columns)
-    assert grid[:, -16:].any()
+    assert grid[:, -1].any()
+    assert level.draw()[:, -1].any()
+
+
+def test_a_level_of_one_page_is_drawn() -> None:
+    level = Level([Object(ObjectKind.PIPE, 5, row=8, size=2)])
+    assert level.text().splitlines()[8:] == ["     ||"] * 3 + ["#" * 16] * 2
+    assert level.draw()[:, ::8].any(axis=(0, 2)).all()
+
+
+def test_rooms_without_time_of_their_own_are_drawn() -> None:
+    level = levels.decode(warpzone.rom(), 41)
+    assert level.header.timer == 0
+    assert "|" in level.text()

@@ -117,6 +117,16 @@ def test_any_bytes_are_a_level_or_refused(data: bytes) -> None:
         (lambda: Level(enemies=[Enemy(EnemyKind.GOOMBA, 0, 1)] * 128), "257 bytes"),
         (lambda: Level(enemies=[Enemy(EnemyKind.GOOMBA, 40), Enemy(EnemyKind.GOOMBA, 8)]), "order of their pages"),
         (lambda: Level([Enemy(EnemyKind.GOOMBA, 0)]), "objects of a level"),
+        (lambda: Level(stage="12-"), "stage"),
+        (lambda: Level(5), "objects of a level are a list"),
+        (lambda: Level(header=None), "levels.Header"),
+        (lambda: Level(name=5), "name of a level"),
+        (lambda: Level(name="x" * 101), "name of a level"),
+        (lambda: Enemy(EnemyKind.GOOMBA, 5, 11, hard=2), "true or false"),
+        # These bits count pages, or make another object of it.
+        (lambda: Object(ObjectKind.PIPE, 5, 8, 2, spare=0x80), "spare bits of a pipe"),
+        (lambda: Object(ObjectKind.PAGE, 5, spare=0x40), "spare bits of a page"),
+        (lambda: Enemy(EnemyKind.GOOMBA, 5, 11, spare=0x80), "spare bits of a goomba"),
     ],
 )  # fmt: skip
 def test_what_the_format_cannot_express_is_refused(build: object, says: str) -> None:
@@ -129,6 +139,16 @@ def test_other_roms_and_stages_are_refused(rom: bytes) -> None:
         levels.decode(b"NES\x1a" + bytes(40_000), "1-1")
     with pytest.raises(RomError):
         levels.decode(rom[:1000], "1-1")
+    found = tables(rom)
+    for changed in (
+        {found.address("enemy_offsets") - 0x8000 + 1: 0xF0},
+        {found.operands["enemy_low"]: 0xFF, found.operands["enemy_low"] + 1: 0xFF},
+    ):
+        image = bytearray(rom)
+        for at, byte in changed.items():
+            image[16 + at] = byte
+        with pytest.raises(RomError, match="counted in another way"):
+            levels.decode(bytes(image), "1-1")
     for name in ("9-1", "game", 31, True):
         with pytest.raises(ConfigError):
             levels.decode(rom, name)  # type: ignore[arg-type]
@@ -157,3 +177,8 @@ def test_bad_level_files_are_refused_in_a_sentence(text: str, says: str) -> None
     with pytest.raises(ConfigError, match=says) as caught:
         levels.from_json(text)
     assert str(caught.value)[-1] in ".?"
+
+
+def test_a_file_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(ConfigError, match="too large"):
+        levels.load("/dev/zero")

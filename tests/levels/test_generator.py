@@ -9,11 +9,12 @@ import pytest
 
 import warpzone
 from warpzone import MarioVectorEnv, levels
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, RomError
 from warpzone.levels import Enemy, EnemyKind, Exit, Level, ObjectKind
 from warpzone.levels.chunks import STYLES, libraries
 from warpzone.levels.format import encode_area, encode_enemies
 from warpzone.levels.random import SplitMix
+from warpzone.levels.tables import tables
 from warpzone.starts.level_check import solve
 
 EXITS = {ObjectKind.FLAGPOLE, ObjectKind.AXE, ObjectKind.EXIT_PIPE, ObjectKind.WATER_PIPE}
@@ -74,6 +75,13 @@ def test_the_pieces_come_from_the_roms_own_areas(rom: bytes) -> None:
         assert library.middles, style
         assert library.follows, style
         assert all(c.length >= 4 for c in library.middles), style
+
+
+def test_a_rom_with_other_areas_is_refused(rom: bytes) -> None:
+    at = 16 + tables(rom).address("stages") - 0x8000
+    one_area = bytes([levels.decode(rom, "1-1").area]) * 36
+    with pytest.raises(RomError, match="not those of Super Mario Bros"):
+        levels.generate(7, rom=rom[:at] + one_area + rom[at + 36 :])
 
 
 def test_generated_levels_start_and_run(rom: bytes) -> None:

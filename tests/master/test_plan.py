@@ -59,7 +59,7 @@ def test_too_few_minutes_are_refused_with_a_number_that_works() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "cores", "at_once"),
-    [("gpu", 16, 6), ("gpu", 2, 1), ("gpu", 64, 6), ("cpu", 2, 1), ("cpu", 8, 4)],
+    [("gpu", 16, 8), ("gpu", 2, 1), ("gpu", 1, 1), ("gpu", 64, 8), ("cpu", 2, 1), ("cpu", 8, 4)],
 )
 def test_as_many_train_at_once_as_the_machine_carries(preset: str, cores: int, at_once: int) -> None:
     assert default_parallel(preset, cores) == at_once
@@ -107,11 +107,14 @@ def test_every_command_is_one_that_train_takes(preset: Preset, stages: str, tmp_
     ("changed", "said"),
     [
         ({"minutes": -1.0}, "can't be negative"),
+        ({"minutes": float("nan")}, "without end"),
+        ({"minutes": float("inf")}, "without end"),
         ({"target": 1.5}, "--target is a rate"),
         ({"episodes": 0}, "--episodes"),
         ({"stages": "game"}, "not a stage to master"),
         ({"stages": "9-1"}, "There is no stage"),
         ({"train_flags": "'--a"}, "check its quotes"),
+        ({"train_flags": "--gamma 0.9 --run_name=x"}, "can't have --run_name=x"),
     ],
 )
 def test_bad_settings_are_refused(changed: dict[str, object], said: str) -> None:

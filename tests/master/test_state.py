@@ -87,7 +87,13 @@ def test_a_folder_of_another_master_is_refused_with_what_differs(
         opened(config_in(tmp_path), rom="def")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": {}, "phases": 3}', "{"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{}", '{"settings": {}, "phases": 3}', "{"),
+        '{"settings": 5, "phases": {}, "specialists": {}, "policies": {}}',
+    ],
+)
 def test_a_file_that_is_no_state_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "master.json").write_text(text)
     with pytest.raises(ConfigError, match="is not the state of a master's run"):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warpzone.master import phases
+from tests.run.small_runs import small_run
+from warpzone.master import card, phases
 from warpzone.master.card import whole_game
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
@@ -16,7 +17,8 @@ from warpzone.master.work import Stopped, Work
 
 
 def work_in(folder: Path, **settings: object) -> tuple[Work, list[str]]:
-    config = MasterConfig(stages="1-1,1-2,1-3", minutes=10, preset="cpu", out=folder, **settings)  # type: ignore[arg-type]
+    given = {"stages": "1-1,1-2,1-3", **settings}
+    config = MasterConfig(minutes=10, preset="cpu", out=folder, **given)  # type: ignore[arg-type]
     plan, said = make_plan(config, cores=6), []  # type: ignore[var-annotated]
     state = open_state(config, plan, "abc")
     return Work(config, plan, state, lambda: False, lambda state: None, said.append), said
@@ -54,6 +56,25 @@ def test_out_of_memory_one_fewer_trains_at_once_and_it_is_tried_again(tmp_path: 
     work.state.parallel = 3
     _after_failure(work, "specialist-1-1", 1, "ValueError: something else")
     assert (work.state.parallel, one.status) == (3, "failed")
+
+
+@pytest.mark.parametrize(("parallel", "stays"), [(2, True), (1, False)])
+def test_a_maze_trains_without_a_break_where_others_have_places_too(
+    tmp_path: Path, parallel: int, stays: bool
+) -> None:
+    work, _ = work_in(tmp_path, stages="1-1,1-2,4-4", parallel=parallel, train_flags="--num-envs 0")
+    work.enter("specialists")
+    start_turn(work, "4-4")
+    start_turn(work, "1-1")
+    whole = 0.58 * 600
+    assert work.state.specialists["1-1"].turn_left_s == pytest.approx(
+        whole / 2 if stays else whole / 3, rel=0.02
+    )
+    assert work.state.specialists["4-4"].turn_left_s == pytest.approx(whole if stays else whole / 3, rel=0.02)
+    assert phases.staying(work) == (["4-4"] if stays else [])
+    work.state.specialists["4-4"].status = "done"
+    assert phases.staying(work) == []
+    work.stop()
 
 
 def test_an_interrupted_turn_is_resumed_with_what_is_left_of_it(tmp_path: Path) -> None:
@@ -108,6 +129,22 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
     assert all(0 < length < 10_000_000 for length in lengths[1:])
     assert len(lengths) >= 2
     assert work.state.policies["student"].decisions > 0
+
+
+def test_stages_and_whole_games_are_played_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_run(tmp_path, "--run-name", "student", "--total-updates", "1", "--stages", "1-1,1-2,1-3")
+    monkeypatch.setattr(card, "ALL_STAGES", ("1-1", "1-2", "1-3"))
+    monkeypatch.setattr(card, "CORES_OF_AN_EVALUATION", 3)
+    work, _ = work_in(tmp_path, episodes=1)
+    work.enter("evaluate")
+    card.evaluate(work, ["student"])
+    stages, games = work.state.commands
+    assert games["began_unix_s"] < stages["began_unix_s"] + stages["seconds"]
+    assert work.state.evaluations["student"].keys() == {"sampled", "greedy", "sticky"}
+    assert whole_game(work, "student").keys() == {"sampled", "greedy", "sticky"}
+    assert len(work.state.commands) == 2
 
 
 def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:

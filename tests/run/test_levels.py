@@ -46,6 +46,16 @@ def test_an_interrupted_run_on_endless_levels_ends_in_the_same_bits(tmp_path: Pa
     assert result.episodes == 4
 
 
+@pytest.mark.usefixtures("few")
+def test_a_run_resumes_with_more_levels(tmp_path: Path) -> None:
+    for updates, count in enumerate(("2", "3", "endless"), 1):
+        display = Quiet()
+        run = small_run(tmp_path, "--levels", count, "--total-updates", str(updates), display=display)
+        assert run.progress.update == updates
+        began_anew = any("other levels: episodes start over" in line for line in display.lines)
+        assert began_anew == (count == "3")
+
+
 def pool_of(source: LevelSource, stages: tuple[str, ...] = ()) -> LevelPoolEnv:
     return LevelPoolEnv(4, source, stages, threads=1, size=(16, 16), autoreset_mode="same_step", seed=0)
 

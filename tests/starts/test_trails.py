@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -224,6 +224,10 @@ def test_a_trail_that_does_not_fit_is_refused(trail: Trail, folder: Path, tmp_pa
         load_ways(str(folder), ["1-1"], VIEW, "0" * 64)
     with pytest.raises(ConfigError, match="has no trail of 1-2"):
         load_ways(str(folder), ["1-2"], VIEW, trail.rom_sha256)
+    for change in ({"sequence": 5}, {"stage": "1-2"}, {"stage": 5}):
+        (folder / "1-1.json").write_text(json.dumps({**asdict(trail), **change}))
+        with pytest.raises(ConfigError, match="no buttons for 1-1"):
+            load_trail(folder, "1-1")
     (folder / "1-1.json").write_text('{"stage": "1-1"')
     with pytest.raises(ConfigError, match="is not a trail"):
         load_trail(folder, "1-1")

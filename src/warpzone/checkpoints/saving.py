@@ -125,7 +125,7 @@ def checkpoint_path(path: Path | str) -> Path:
     path = Path(path)
     if path.suffix == ".pt":
         return path
-    return path.with_suffix(".pt") if path.suffix == ".json" else path.with_name(path.name + ".pt")
+    return path.with_suffix(".pt") if path.suffix == ".json" else Path(f"{path}.pt")
 
 
 def step_name(global_step: int) -> str:

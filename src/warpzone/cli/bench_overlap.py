@@ -72,7 +72,7 @@ class Row(NamedTuple):
 def numbers(flag: str, text: str) -> list[int]:
     """Whole positive numbers separated by commas."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdigit() and int(part) for part in parts):
+    if not parts or not all(part.isdecimal() and int(part) for part in parts):
         raise ConfigError(f"{flag} is a list of positive numbers such as 16,64, not {text!r}.")
     return [int(part) for part in parts]
 

@@ -26,7 +26,7 @@ from warpzone.run.stopping import EXIT_FAILED, EXIT_OK
 
 @dataclass(frozen=True)
 class List(RunsFolder):
-    """List the checkpoints of runs, and whether each is sound."""
+    """List the checkpoints of runs, and whether each is intact."""
 
     paths: tyro.conf.Positional[tuple[str, ...]] = ()
     """Runs by name or folder, or folders of runs; by default all."""
@@ -36,7 +36,7 @@ class List(RunsFolder):
 
 @dataclass(frozen=True)
 class Inspect(RunsFolder):
-    """Show what a checkpoint is and holds. Nothing in it is executed."""
+    """Show the contents of a checkpoint. Nothing in it is executed."""
 
     path: tyro.conf.Positional[str]
     """Checkpoint file, or a run's name for its best checkpoint."""

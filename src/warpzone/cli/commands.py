@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "train": "train an agent",
-    "master": "from the ROM to one policy for many stages: specialists, distillation, evaluation",
-    "explore": "search for trails through stages, for the reverse curriculum",
+    "master": "train one policy for many stages: specialists, distillation, evaluation",
+    "explore": "search for solutions of stages (trails), for the reverse curriculum",
     "eval": "measure how well an agent plays",
     "record": "record a video of an agent, or of a replay",
     "watch": "follow runs live in the browser",
     "control": "pause, stop or change a run while it trains",
-    "play": "play yourself in the browser, and save it as a replay or a start",
+    "play": "play in the browser; save replays and start states",
     "levels": "show, generate, check, play, export and import levels",
-    "report": "show one or several runs as a page",
+    "report": "write an HTML report of one run, or a comparison of several",
     "bench": "measure speed: env, train, overlap, replay",
     "sweep": "search for better settings with Optuna",
     "checkpoints": "list, inspect, repair and prune checkpoints",
     "export": "export a run's metrics or its agent as a file",
-    "doctor": "check the installation, and that environments are stable",
+    "doctor": "check the installation, or test the stability of environments",
     "info": "print versions, ROM, processor and GPU, or the table of presets",
     "completion": "print a completion script for bash, zsh or fish",
 }
 """Each is a module with `SETTINGS` and `run(argv)`, which parses, does it and returns the exit code."""
 BENCHMARKS = {
     "env": "the native engine against nes-py",
-    "train": "training against Stable-Baselines3 PPO, same network and reuse",
-    "overlap": "collecting beside learning against taking turns, as a matrix",
-    "replay": "the replay's sampler: how exact and how fast it samples",
+    "train": "training against Stable-Baselines3 PPO, with the same network and epochs",
+    "overlap": "overlapped against serial collection, for several sizes",
+    "replay": "accuracy and speed of the replay's samplers",
 }
 
 

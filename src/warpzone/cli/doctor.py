@@ -16,16 +16,16 @@ from warpzone.errors import ConfigError
 
 USAGE = """usage: warpzone doctor [sync|async|report|cluster] [-h] ...
 
-Without a word: check the installation, one line each.
+Without a subcommand: check the installation.
   sync    stability trials with all environments in one process
   async   stability trials with a worker process for each environment (nes-py)
   report  totals, success rates and times of all trials so far
-  cluster that all nodes of a Ray cluster have the same, and how far away they are"""
+  cluster versions, engine, ROM, round trip and bandwidth of every node of a Ray cluster"""
 
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Sum up the trials so far."""
+    """Summarise the trials so far."""
 
     report: str = REPORT
     """File of trial results (JSON lines)."""

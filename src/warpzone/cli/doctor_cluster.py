@@ -15,7 +15,7 @@ from warpzone.errors import ConfigError
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """Check that every node of a Ray cluster has the same versions, engine and ROM, and how far away it is."""
+    """Check that all nodes of a Ray cluster have the same versions, engine and ROM; time the network to each."""
 
     cluster: str = "auto"
     """Ray cluster: local, auto or HEAD:PORT."""

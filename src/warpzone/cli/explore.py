@@ -24,12 +24,12 @@ SAY_EVERY_S = 10.0
 
 @dataclass(frozen=True)
 class ExploreConfig(RunsFolder, Rom):
-    """Search for a trail through each stage by random play that resumes from promising places.
+    """Search for a trail, a solution of the stage, by random play from places that were already reached.
 
     `warpzone train --trails` then starts episodes along the trails, near their end first (a reverse curriculum).
 
-    With --checkpoint an agent plays from each stage into the next, and its arrivals there are kept: tall or with fire,
-    at another count of the timers. `warpzone train --arrivals` starts a share of the episodes there.
+    With --checkpoint, an agent plays from each stage into the next, and the states in which it arrives there are
+    saved. `warpzone train --arrivals` starts a share of the episodes from them.
     """
 
     stages: str = "1-1"
@@ -45,7 +45,7 @@ class ExploreConfig(RunsFolder, Rom):
     threads: int = 0
     """Stages searched at the same time (0 = one per core)."""
     frame_skip: int = 4
-    """Frames each action is held, as in the training."""
+    """Frames each action is held; use the value of the training."""
     checkpoint: str = ""
     """Checkpoint, agent file or run whose arrivals are collected instead of trails."""
     arrivals: int = 32
@@ -60,10 +60,8 @@ SETTINGS = {"": ExploreConfig}
 def run(argv: list[str]) -> int:
     """Explore; 1 if a stage has no trail in the end."""
     config = parse(ExploreConfig(), argv, "warpzone explore")
-    if config.minutes <= 0 or config.tries < 1 or config.threads < 0:
-        raise ConfigError(
-            "--minutes must be more than 0, --tries at least 1, and --threads can't be negative."
-        )
+    if not config.minutes > 0 or config.tries < 1 or config.threads < 0:
+        raise ConfigError("--minutes must be more than 0, --tries at least 1, --threads can't be negative.")
     if config.arrivals < 1:
         raise ConfigError("--arrivals must be at least 1.")
     stages = parse_stages(config.stages)
@@ -73,7 +71,7 @@ def run(argv: list[str]) -> int:
     with StopFlag(print) as stop, ThreadPoolExecutor(config.threads or cores()) as pool:
 
         def one(stage: str) -> Trail | None:
-            if known := load_trail(config.out, stage):
+            if known := load_trail(config.out, stage, digest):
                 return known
             seeds = range(config.seed, config.seed + config.tries)
             ways = [

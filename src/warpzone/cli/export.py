@@ -27,7 +27,7 @@ from warpzone.watch.tables import write_csv, write_parquet
 class Config(RunsFolder, DryRun):
     """Export all metrics of a run as Parquet or CSV, or the agent of its best checkpoint as safetensors with a card.
 
-    Weights of 16 bits are in half precision; fewer make a smaller file, and an agent of 4 plays a little worse.
+    With --bits 16, weights are in half precision. Fewer bits make a smaller file; with 4, agents play a little worse.
     """
 
     run: tyro.conf.Positional[Path]

@@ -48,10 +48,14 @@ class Chosen(Generated):
     """Level file, a stage such as 1-1, or a seed such as 7."""
 
     def chosen(self) -> Level:
+        if self.level_name.isdecimal():
+            return self.level(int(self.level_name))
+        if (self.difficulty, self.style) != (Generated.difficulty, Generated.style):
+            raise ConfigError(
+                "--difficulty and --style go with a seed, such as 7, not with a stage or a file."
+            )
         if self.level_name in STAGES:
             return decode(find_rom(self.rom or None), self.level_name)
-        if self.level_name.isdigit():
-            return self.level(int(self.level_name))
         return load(self.level_name)
 
 
@@ -107,7 +111,7 @@ class Export(Chosen):
 
 @dataclass(frozen=True)
 class Import(Chosen):
-    """Check a level file, and print what it holds."""
+    """Check a level file, and print its contents."""
 
     text: bool = True
     """Print the level as text."""
@@ -150,16 +154,19 @@ def _show(args: Show) -> int:
 def _generate(args: Generate) -> int:
     if args.count < 1:
         raise ConfigError(f"--count is at least 1, not {args.count}.")
-    made = [args.level(seed) for seed in range(args.seed, args.seed + args.count)]
+    seeds = range(args.seed, args.seed + args.count)
+    for seed in {seeds[0], seeds[-1]}:
+        args.level(seed)
     if args.dry_run:
-        print(f"would write {len(made)} levels to {args.out}")
+        print(f"would write {args.count} levels to {args.out}")
         return EXIT_OK
     try:
         args.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"The folder {args.out} can't be made: {error.strerror}.") from None
     kept = 0
-    for seed, level in enumerate(made, args.seed):
+    for seed in seeds:
+        level = args.level(seed)
         if args.check and not solve(level, rom=args.rom or None).solvable:
             print(f"[levels] {level.name}: no solution found, left out", flush=True)
             continue
@@ -168,25 +175,24 @@ def _generate(args: Generate) -> int:
         save(level, path)
         print(f"[levels] {_summary(level)}: {path}", flush=True)
     if args.check:
-        print(f"[levels] {kept} of {len(made)} levels have a solution ({kept / len(made):.0%})")
+        print(f"[levels] {kept} of {args.count} levels have a solution ({kept / args.count:.0%})")
     return EXIT_OK if kept else EXIT_FAILED
 
 
 def _check(args: Check) -> int:
     if args.count < 1 or args.decisions < 1:
         raise ConfigError("--count and --decisions are at least 1.")
-    if args.count > 1 and not args.level_name.isdigit():
+    if args.count > 1 and not args.level_name.isdecimal():
         raise ConfigError("--count goes with a seed: name one, such as 7.")
-    first = args.chosen()
-    made = [first, *(args.level(int(args.level_name) + i) for i in range(1, args.count))]
     solved = 0
-    for level in made:
+    for i in range(args.count):
+        level = args.level(int(args.level_name) + i) if i else args.chosen()
         found = solve(level, decisions=args.decisions, rom=args.rom or None)
         solved += found.solvable
         print(f"[levels] {_summary(level)}: {_found(found)}", flush=True)
     if args.count > 1:
-        print(f"[levels] {solved} of {len(made)} levels have a solution ({solved / len(made):.0%})")
-    return EXIT_OK if solved == len(made) else EXIT_FAILED
+        print(f"[levels] {solved} of {args.count} levels have a solution ({solved / args.count:.0%})")
+    return EXIT_OK if solved == args.count else EXIT_FAILED
 
 
 def _found(found: Solution) -> str:

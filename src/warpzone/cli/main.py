@@ -46,7 +46,7 @@ def dispatch(argv: list[str]) -> int:
         # Without the packages of an extra none of the listed commands would run.
         import_module("tyro")
     if not argv or argv[0] in ("-h", "--help"):
-        print(f"Trains agents that clear Super Mario Bros.\n\n{usage('warpzone COMMAND', COMMANDS)}")
+        print(f"Train agents to play Super Mario Bros.\n\n{usage('warpzone COMMAND', COMMANDS)}")
         return 0
     if argv[0] == "--version":
         from warpzone import __version__

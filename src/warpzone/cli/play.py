@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlayConfig(Rom, Page):
-    """Play yourself, on the emulator that the agents play on: in the browser, with the keyboard.
+    """Play in the browser with the keyboard, on the emulator that the agents use.
 
-    Arrows move, Z or A is B (run, fire), X or S is A (jump), Enter is Start, Shift is Select; P pauses, R begins again.
+    Arrows move, Z or A is B (run, fire), X or S is A (jump), Enter is Start, Shift is Select; P pauses, R restarts.
     """
 
     stage: str = "1-1"
@@ -33,11 +33,11 @@ class PlayConfig(Rom, Page):
     level: Path | None = None
     """Level file to play instead of a stage."""
     start: Path | None = None
-    """Saved replay or start to continue from."""
+    """Saved replay or start state to continue from."""
     out: Path = Path("plays")
-    """Folder for saved replays and starts."""
+    """Folder for saved replays and start states."""
     region: Literal["ntsc", "pal"] = "ntsc"
-    """Timing of the machine."""
+    """Timing: ntsc (60 frames per second) or pal (50)."""
     port: int = 8421
     """Port to listen on (0 = any free one)."""
 
@@ -52,8 +52,8 @@ SETTINGS = {"": PlayConfig}
 
 def run(argv: list[str]) -> int:
     config = parse(PlayConfig(), argv, "warpzone play")
-    if config.level and config.start:
-        raise ConfigError("Give --level or --start, not both.")
+    if config.level and (config.start or config.stage != PlayConfig.stage):
+        raise ConfigError("Give --level, --start or --stage, not two of them.")
     return serve(config, load_level(config.level) if config.level else None)
 
 

@@ -25,7 +25,7 @@ from warpzone.run.sweep import SPACE, Cut, Referee, drawn, parse_names, run_tria
 
 @dataclass(frozen=True)
 class Config(RunsFolder, DryRun):
-    """Train briefly with many settings, prune those that clear less, and rank what mattered.
+    """Train briefly with many settings, prune those that clear less, and rank settings by importance.
 
     What follows `--` is for `warpzone train`: `warpzone sweep --trials 40 -- --stages 1-2 --total-updates 200`.
     """
@@ -35,7 +35,7 @@ class Config(RunsFolder, DryRun):
     trials: int = 20
     """Number of trials to add."""
     search: str = ""
-    """Settings to search, comma-separated; by default all that can be."""
+    """Settings to search, comma-separated; by default all that can be searched."""
     prune_every: int = 20
     """Updates between pruning decisions."""
     seed: int = 0
@@ -72,19 +72,20 @@ def run(argv: list[str]) -> int:
         return EXIT_OK
     try:
         import optuna
+        from sqlalchemy.exc import SQLAlchemyError
     except ImportError:
         raise ConfigError("warpzone sweep needs Optuna: pip install 'warpzone[sweep]'.") from None
-    config.runs_dir.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = f"sqlite:///{(config.runs_dir / f'{config.name}.db').resolve()}"
-    study = optuna.create_study(
-        study_name=config.name,
-        storage=storage,
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=config.seed),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
-        load_if_exists=True,
-    )
+    file = (config.runs_dir / f"{config.name}.db").resolve()
+    storage, sampler = f"sqlite:///{file}", optuna.samplers.TPESampler(seed=config.seed)
+    try:
+        config.runs_dir.mkdir(parents=True, exist_ok=True)
+        study = optuna.create_study(
+            study_name=config.name, storage=storage, direction="maximize", sampler=sampler,
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=4), load_if_exists=True,
+        )  # fmt: skip
+    except (OSError, SQLAlchemyError) as error:
+        raise ConfigError(f"{file} can't be opened as a study: choose another --runs-dir.") from error
     console = Console()
     console.print(f"[train] study {config.name}: {len(study.trials)} trials so far", markup=False)
     if config.cluster:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 SETTINGS = {"": TrainConfig}
 ABOUT = (
-    "Train an agent on Super Mario Bros. A run that exists is resumed with its own settings, changed by flags. "
+    "Train an agent on Super Mario Bros. An existing run is resumed with its own settings; flags override them. "
     "Every flag can be set by an environment variable too: WARPZONE_NUM_ENVS=32 is --num-envs 32. "
 )
 COMMON = {
     "what to learn": "stages stage levels difficulty curriculum action_type trails teachers",
     "how long": "until_clear_rate time_limit total_steps total_updates",
-    "how to see it": "run_name runs_dir fresh resume video_interval dry_run",
+    "the run": "run_name runs_dir fresh resume video_interval dry_run",
     "resources": "preset device num_envs seed",
     "algorithm": "algo learning_rate gamma entropy_coef rollout_steps encoder recurrent_type",
 }
@@ -108,6 +108,8 @@ def run(argv: list[str]) -> int:
         display.say(f"[train] {display.where}, {config.collect.num_envs} environments: loading torch")
         if before is not None and (changed := changes(before, config)):
             display.say(f"[train] changed since the last session: {', '.join(changed)}")
+        if config.stage.levels and config.run.preset == "cpu":
+            display.say("[train][warn] the cpu preset learns little on generated levels: use --preset gpu")
         # Only now, as torch takes seconds to load: help, refused flags and the first line need not wait for it.
         from warpzone.cluster.train import train as train_anywhere
         from warpzone.run.memory_ladder import train_within_memory

@@ -28,7 +28,7 @@ MOST_FRAME_BYTES = 16 << 10
 
 @dataclass(frozen=True)
 class Config(Page):
-    """Follow a running or finished run in the browser: curves, the agent at play, the stage board, safe controls."""
+    """Follow a running or finished run in the browser: curves, the agent playing, clear rates, controls."""
 
     run: tyro.conf.Positional[str] = ""
     """Name or folder of the run to show first; by default the newest."""

@@ -49,7 +49,7 @@ class ClusterProcess:
         self._given = (words, str(log.resolve()), os.getcwd(), str(run.resolve()))
         self._cpus = cpus
         self.returncode: int | None = None
-        self.restarts = 0
+        self.restarts = self._told = 0
         self._runner: Any = None
         self._asked: Any = None
         self._asked_at = 0.0
@@ -77,13 +77,18 @@ class ClusterProcess:
         return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
-        self._runner.send_signal.remote(int(number))
+        """Whether or not it gets the signal, it is not started again."""
+        self._told = int(number)
+        if self._has_begun:
+            self._runner.send_signal.remote(self._told)
+        else:
+            self._start_again()
 
     def _start_again(self) -> None:
         self._cluster.kill(self._runner)
         self._asked = None
-        if self.restarts == RESTARTS:
-            self.returncode = FAILED
+        if self._told or self.restarts == RESTARTS:
+            self.returncode = -self._told or FAILED
         else:
             self.restarts += 1
             self._start()

@@ -135,7 +135,7 @@ def import_ray() -> Any:
 def check_address(address: str) -> None:
     """Refuse what is no address, and one that nobody answers at."""
     host, _, port = address.rpartition(":")
-    if address.startswith("ray://") or not host or not port.isdigit():
+    if address.startswith("ray://") or not host or not port.isdecimal():
         raise ConfigError(f"{address!r} is no cluster: use local, auto or HEAD:PORT, such as 10.0.0.5:6379.")
     if not answers(address, ANSWER_S):
         raise ConfigError(
@@ -148,7 +148,7 @@ def answers(address: str, limit_s: float) -> bool:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), limit_s).close()
-    except OSError:
+    except (OSError, UnicodeError, OverflowError):  # also what is no name of a host, or no port
         return False
     return True
 

@@ -41,9 +41,5 @@ class Packer:
 
         self._map(fill, range(len(pieces)))
 
-    def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown()
-
     def _map(self, do: Callable[[T], R], items: Iterable[T]) -> list[R]:
         return list(map(do, items) if self._threads is None else self._threads.map(do, items))

@@ -20,7 +20,7 @@ class CollectConfig:
     noisy_sticky: float = 0.0
     """Sticky probability per frame in half of the environments (with --double-buffer)."""
     overlap_collect: bool = False
-    """Collect the next rollout while learning from the last, one update behind."""
+    """Collect the next rollout during learning, with weights one update old."""
 
     acting_graphs: bool = True
     """Replay the decision of a feed-forward policy as a CUDA graph."""

@@ -105,7 +105,7 @@ class ViewConfig:
 
 @dataclass(frozen=True)
 class StageConfig:
-    """Which stages are played: `random_stage` wins over `stages`, which wins over `world`, `stage` and `stage_span`."""
+    """Stages to play: `--random-stage` overrides `--stages`, which overrides `--world`, `--stage`, `--stage-span`."""
 
     world: int = 1
     """World, 1 to 8."""
@@ -118,7 +118,7 @@ class StageConfig:
     stage_span: int = 1
     """Number of consecutive stages, starting with --world and --stage."""
     levels: str = ""
-    """Generated levels to play: their number, or endless."""
+    """Number of generated levels to train on, or endless."""
     difficulty: float = 0.3
     """Difficulty of generated levels, 0 to 1."""
     rom: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ class LevelStages:
     def __init__(
         self, image: bytes, names: Sequence[str], levels: Sequence[LevelData], lost_levels: bool
     ) -> None:
-        levels = list(levels)
+        levels = list(levels) if isinstance(levels, Iterable) else []
         if not levels or not all(isinstance(level, LevelData) for level in levels):
             raise ConfigError(
                 "levels holds at least one level, as levels.decode and levels.generate give them."
@@ -77,5 +77,7 @@ def level_names(levels: Sequence[LevelData], taken: Sequence[str] = ()) -> list[
     names = list(taken)
     for i, level in enumerate(levels):
         name = level.name or f"level {i}"
-        names.append(name if name not in names else f"{name} ({i})")
+        while name in names:
+            name += f" ({i})"
+        names.append(name)
     return names[len(taken) :]

@@ -45,7 +45,8 @@ class TelemetryVector(gym.vector.VectorEnv[NDArray[np.uint8], NDArray[np.int64],
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.rewards = RewardShaper(reward or RewardConfig(), num_envs, by_jumps=view.ground == "stood")
-        self._seed = 0 if seed is None else int(seed)
+        self._seed = 0 if seed is None else seed
+        spread_seeds(self._seed, num_envs)
         self._seeded = False
 
     def _actions(self, actions: Any) -> NDArray[np.int64]:
@@ -92,7 +93,8 @@ def spread_seeds(seed: int | Sequence[int | None], num_envs: int) -> NDArray[np.
         first = int(seed) * 0xD1342543DE82EF95
         seeds = [first + (i + 1) * 0x2545F4914F6CDD1D for i in range(num_envs)]
     else:
-        if len(seed) != num_envs:
-            raise ConfigError(f"Give one seed, or one for each of the {num_envs} environments.")
-        seeds = [int(s or 0) for s in seed]
+        given = list(seed) if isinstance(seed, Sequence | np.ndarray) else []
+        if len(given) != num_envs or not all(isinstance(s or 0, int | np.integer) for s in given):
+            raise ConfigError(f"Give one whole seed, or one for each of the {num_envs} environments.")
+        seeds = [int(s or 0) for s in given]
     return np.array([s % 2**64 for s in seeds], np.uint64)

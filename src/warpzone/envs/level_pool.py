@@ -14,7 +14,7 @@ from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.interface import Info, Result
 from warpzone.envs.pool_envs import StepMemory
 from warpzone.envs.vector import MarioVectorEnv
-from warpzone.errors import ConfigError
+from warpzone.errors import CheckpointError, ConfigError
 from warpzone.levels.generator import generate
 from warpzone.levels.level import Level
 
@@ -72,7 +72,7 @@ def parse_count(levels: str) -> int:
     """The number of levels in "256" or "endless" (0)."""
     if levels == ENDLESS:
         return 0
-    if not levels.isdigit() or not 1 <= int(levels) <= 1_000_000_000:
+    if not levels.isdecimal() or not 1 <= int(levels) <= 1_000_000_000:
         raise ConfigError(f"--levels is a number from 1 to 1,000,000,000 or {ENDLESS!r}, not {levels!r}.")
     return int(levels)
 
@@ -144,7 +144,7 @@ class LevelPoolEnv(MarioVectorEnv):
         """Return to `state_dict`, with the levels that there were."""
         saved = state.get("levels")
         if saved is None or len(saved["numbers"]) != len(self._numbers):
-            raise ConfigError("The saved state is of other levels than these.")
+            raise CheckpointError("the saved environments have other levels")
         changed = [i for i, (a, b) in enumerate(zip(saved["numbers"], self._numbers, strict=True)) if a != b]
         self.set_levels({self._plain + i: self._level(saved["numbers"][i]) for i in changed})
         self._numbers, self._next, self._decisions = list(saved["numbers"]), saved["next"], saved["decisions"]

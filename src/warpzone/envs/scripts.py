@@ -27,7 +27,7 @@ def parse_sequence(text: str) -> list[ScriptedPart]:
     parts: list[ScriptedPart] = []
     for item in filter(None, (piece.strip() for piece in text.split(","))):
         name, colon, frames = item.rpartition(":")
-        if not colon or not frames.strip().isdigit():
+        if not colon or not frames.strip().isdecimal():
             raise ConfigError(
                 f"Scripted part {item!r} is not of the form BUTTONS:FRAMES, such as RIGHT+B:180."
             )

@@ -90,15 +90,16 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
             crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max, action_type=action_type,
             ground=ground, stall_limit=stall_limit, step_limit=step_limit,
         )  # fmt: skip
-        self._describe(num_envs, view, reward, _autoreset_mode(autoreset_mode), seed)
+        self._describe(num_envs, view, reward, autoreset_of(autoreset_mode), seed)
         image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)
         self._image, self._region = image, region
         dump = identify(image)
-        self.lost_levels = lost_levels or bool(dump and dump.lost_levels)
-        names = [stage] if stage is not None else stages if stages is not None else [] if levels else ["1-1"]
-        self.stage_names = parse_stages(names, lost_levels=self.lost_levels) if names or not levels else []
+        self.lost_levels = lost = lost_levels or bool(dump and dump.lost_levels)
+        given = stages if stage is None else [stage]
+        names = given if given is not None else ["1-1"] if levels is None else []
+        self.stage_names = parse_stages(names, lost_levels=lost) if names or levels is None else []
         if levels is not None:
-            self._levels = LevelStages(image, self.stage_names, levels, self.lost_levels)
+            self._levels = LevelStages(image, self.stage_names, levels, lost)
             self._image, self.stage_names = self._levels.image, self._levels.names
         self.threads = thread_count(threads, num_envs)
         self.render_mode = render_mode
@@ -216,7 +217,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         return memory.observations, memory.rewards.total, memory.terminated, memory.truncated, info
 
 
-def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+def autoreset_of(mode: AutoresetMode | str) -> AutoresetMode:
     if isinstance(mode, AutoresetMode):
         return mode
     for known in AutoresetMode:

@@ -58,7 +58,7 @@ class LearnConfig:
     gae_lambda: float | None = None
     """Lambda of GAE and V-trace, 0 to 1; by default the algorithm's."""
     bootstrap_stalls: bool = True
-    """Bootstrap stalled episodes; otherwise a stall ends the episode for the value target."""
+    """Bootstrap the value target of stalled episodes; otherwise a stall is terminal."""
     nstep: int = 0
     """Rewards in an n-step return (0 = the whole rollout)."""
     rho_clip: float = 1.0

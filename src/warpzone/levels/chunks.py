@@ -214,7 +214,7 @@ def _end_of(objects: list[Object]) -> int:
         at = [o.column for o in objects if o.kind is kind]
         if at:
             return at[-1] - before
-    return max(o.column for o in objects)
+    return objects[-1].column
 
 
 def _piece(

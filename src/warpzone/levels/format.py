@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from warpzone.errors import ConfigError
@@ -17,12 +18,19 @@ TIMERS = (0, 400, 300, 200)
 AREA_COUNTS = {AreaType.WATER: 3, AreaType.GROUND: 22, AreaType.UNDERGROUND: 3, AreaType.CASTLE: 6}
 """Areas of each type, in the order of the game's table of area data."""
 _ROW_EXIT, _ROW_ENEMY_PAGE = 14, 15
+_SPARE = {ObjectKind.PAGE: 0xA0, ObjectKind.BACKDROP: 0x38, EnemyKind.PAGE: 0xC0}
+"""Bits of a kind's second byte that the game ignores."""
 
 
 def _require(what: str, of: str, value: object, most: int) -> None:
     # The sentence is put together only where it is needed: levels are made of thousands of these.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise ConfigError(f"The {what} of {of} is a whole number from 0 to {most}, not {value!r}.")
+
+
+def _require_spare(of: str, kind: ObjectKind | EnemyKind, bits: object) -> None:
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits & ~_SPARE.get(kind, 0):
+        raise ConfigError(f"The spare bits of {of} are those that the game ignores, not {bits!r}.")
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class Object:
         _require("column", name, self.column, OBJECT_PAGES * PAGE_COLUMNS - 1)
         _require("row", name, self.row, 11 if with_row else 0)
         _require("size", name, self.size, layout.largest)
-        _require("spare byte", name, self.spare, 0xFF)
+        _require_spare(name, self.kind, self.spare)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,9 @@ class Enemy:
         name = f"a {self.kind.name.lower().replace('_', ' ')}"
         _require("column", name, self.column, ENEMY_PAGES * PAGE_COLUMNS - 1)
         _require("row", name, self.row, 0 if self.kind is EnemyKind.PAGE else 13)
-        _require("spare byte", name, self.spare, 0xFF)
+        _require_spare(name, self.kind, self.spare)
+        if not isinstance(self.hard, bool):
+            raise ConfigError(f"Whether {name} is only for hard stages is true or false, not {self.hard!r}.")
         if self.kind is EnemyKind.PAGE and self.column % PAGE_COLUMNS == 15:
             raise ConfigError(f"A page of enemies can't begin in its last column ({self.column}).")
 
@@ -138,11 +148,17 @@ class LevelData:
             raise ConfigError(f"A level is of type WATER, GROUND, UNDERGROUND or CASTLE, not {self.type!r}.")
         most = AREA_COUNTS[self.type] - 1
         _require("number", f"a {self.type.name.lower()} area", self.number, most)
-        parts = str(self.stage).split("-")
-        if len(parts) != 2 or parts[0] not in "12345678" or parts[1] not in "1234" or len(self.stage) != 3:
+        if not isinstance(self.stage, str) or not re.fullmatch("[1-8]-[1-4]", self.stage):
             raise ConfigError(f"A level takes the place of a stage '1-1' to '8-4', not {self.stage!r}.")
-        object.__setattr__(self, "objects", tuple(self.objects))
-        object.__setattr__(self, "enemies", tuple(self.enemies))
+        if not isinstance(self.name, str) or len(self.name) > 100:
+            raise ConfigError("The name of a level is a text of at most 100 letters.")
+        if not isinstance(self.header, Header):
+            raise ConfigError(f"The header of a level is a levels.Header, not {self.header!r}.")
+        for name in ("objects", "enemies"):
+            given = getattr(self, name)
+            if not isinstance(given, Iterable):
+                raise ConfigError(f"The {name} of a level are a list, not {given!r}.")
+            object.__setattr__(self, name, tuple(given))
         encode(self)
 
     @property

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpzone.engine.rom import rom as find_rom
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, RomError
 from warpzone.levels.chunks import FLOOR_ROW, STYLES, Chunk, Library, is_lift, libraries
-from warpzone.levels.format import (
-    LONGEST_STREAM,
-    PAGE_COLUMNS,
-    Enemy,
-    Exit,
-    Object,
-    can_stand,
-)
+from warpzone.levels.format import LONGEST_STREAM, PAGE_COLUMNS, Enemy, Exit, Object, can_stand
 from warpzone.levels.kinds import EnemyKind, ObjectKind
 from warpzone.levels.level import Level
 from warpzone.levels.random import SplitMix
@@ -64,7 +57,12 @@ def generate(
     thousandths = round(difficulty * 1000)
     random = SplitMix(seed * 1009 + thousandths)
     chosen = random.weighted(STYLES, [_STYLE_WEIGHTS[name] for name in STYLES])
-    library = libraries(find_rom() if rom is None else bytes(rom))[style or chosen]
+    try:
+        library = libraries(find_rom() if rom is None else bytes(rom))[style or chosen]
+    except (KeyError, IndexError) as error:
+        raise RomError(
+            "The ROM's areas are not those of Super Mario Bros: give its ROM to generate."
+        ) from error
     name = f"seed {seed} at {thousandths / 1000:g} ({library.style})"
     return _Builder(library, random, thousandths, name).build()
 

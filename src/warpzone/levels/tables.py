@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from warpzone.errors import RomError
-from warpzone.levels.format import (
-    AREA_COUNTS,
-    ENEMIES_END,
-    LONGEST_STREAM,
-    OBJECTS_END,
-)
+from warpzone.levels.format import AREA_COUNTS, ENEMIES_END, LONGEST_STREAM, OBJECTS_END
 from warpzone.levels.kinds import AreaType
 
 HEADER_BYTES, PRG_START, PRG_BYTES = 16, 0x8000, 0x8000
@@ -90,7 +85,13 @@ def tables(rom: bytes) -> Tables:
     operands |= {"worlds": stages.start(1), "stages": stages.start(2)}
     found = Tables(rom, prg, operands)
     firsts = bytes(_FIRST[kind] for kind in AreaType)
-    if any(found.address(name) < PRG_START for name in operands) or found.table("area_offsets", 4) != firsts:
+    whole = all(len(found.table(name, STAGE_LIST_BYTES)) == STAGE_LIST_BYTES for name in operands)
+    foes = [
+        first + AREA_COUNTS[kind]
+        for kind, first in zip(AreaType, found.table("enemy_offsets", 4), strict=False)
+    ]
+    low = any(found.address(name) < PRG_START for name in operands)
+    if low or not whole or max(foes) > AREAS or found.table("area_offsets", 4) != firsts:
         raise RomError("The ROM's areas are counted in another way than those of Super Mario Bros.")
     return found
 

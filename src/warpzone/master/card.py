@@ -38,13 +38,17 @@ def finish(work: Work) -> None:
         shutil.copyfile(folder / best / name, folder / name)
     document = {**json_file((folder / best / AGENT).with_suffix(".json")), "name": folder.resolve().name}
     document["master"] = {**asdict(state), "status": "done"}
-    if set(ALL_STAGES) <= set(work.plan.stages):
+    if plays_the_game(work):
         document["game"] = whole_game(work, best)
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
+def plays_the_game(work: Work) -> bool:
+    return set(ALL_STAGES) <= set(work.plan.stages)
+
+
 def evaluate(work: Work, runs: Sequence[str]) -> None:
-    """Export the best checkpoint of each run and play fresh episodes with it in every mode."""
+    """Export the best checkpoint of each run and play fresh episodes, and whole games, with it in every mode."""
     jobs = {}
     for run in runs:
         folder = work.folder / run
@@ -52,7 +56,9 @@ def evaluate(work: Work, runs: Sequence[str]) -> None:
         weights = checkpoint.of_training()["learner"]["policy"]
         save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
         (folder / GAMES).unlink(missing_ok=True)
-        jobs[run] = (",".join(work.plan.stages), folder)
+        jobs[f"eval-{run}"] = (run, ",".join(work.plan.stages), folder)
+        if plays_the_game(work):
+            jobs[f"eval-{run}-game"] = (run, GAME, folder / GAMES)
     _eval(work, jobs)
     for run in runs:
         work.state.evaluations[run] = by_stage(work.folder / run / "eval.json")
@@ -63,22 +69,22 @@ def whole_game(work: Work, run: str) -> dict[str, Any]:
     """Mode -> what became of games from power-on with a run's agent."""
     out = work.folder / run / GAMES
     if not out.exists():
-        _eval(work, {run: (GAME, out)})
+        _eval(work, {f"eval-{run}-game": (run, GAME, out)})
     shutil.copyfile(out, work.folder / GAMES)
     return {
         mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
     }
 
 
-def _eval(work: Work, jobs: Mapping[str, tuple[str, Path]]) -> None:
-    """Evaluate the agents of runs, each on stages and into a folder or file of its own."""
+def _eval(work: Work, jobs: Mapping[str, tuple[str, str, Path]]) -> None:
+    """Evaluate the agents of runs on stages, each into a folder or file of its own."""
     words = {
-        f"eval-{run}": [
+        name: [
             "eval", "--checkpoint", str(work.folder / run / AGENT), "--runs-dir", str(work.folder), "--out", str(out),
             "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
             "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
         ]
-        for run, (stages, out) in jobs.items()
+        for name, (run, stages, out) in jobs.items()
     }  # fmt: skip
     # Stages are played one after the other, which leaves many cores idle.
     over = work.run_all(words, max(1, work.plan.cores // CORES_OF_AN_EVALUATION), limited=False)

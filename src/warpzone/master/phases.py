@@ -63,7 +63,13 @@ def specialists(work: Work) -> None:
         if not ready and not len(work.crew):
             break
         while ready and len(work.crew) < state.parallel:
-            name = min(ready, key=lambda n: (-state.specialists[n].turn_left_s, state.specialists[n].spent_s))
+            first = staying(work)
+            name = min(
+                ready,
+                key=lambda n: (
+                    n not in first, -state.specialists[n].turn_left_s, state.specialists[n].spent_s,
+                ),
+            )  # fmt: skip
             ready.remove(name)
             start_turn(work, name)
         work.beat()
@@ -72,17 +78,28 @@ def specialists(work: Work) -> None:
         raise Failed(f"no specialist has learned anything ({'; '.join(errors) or 'too little time'})")
 
 
+def staying(work: Work) -> list[str]:
+    """Specialists of mazes, which take by far the longest: they train without a break, as long as the others have at
+    least half of the places."""
+    mazes = [name for name in unfinished_ones(work) if recipes.is_maze(work.plan.groups[name])]
+    return mazes if 2 * len(mazes) <= work.state.parallel else []
+
+
+def unfinished_ones(work: Work) -> list[str]:
+    return [name for name, one in work.state.specialists.items() if one.status in ("waiting", "running")]
+
+
 def start_turn(work: Work, name: str) -> None:
     """Give a specialist its turn, or the rest of one that was interrupted."""
-    state, one = work.state, work.state.specialists[name]
-    unfinished = sum(each.status in ("waiting", "running") for each in state.specialists.values())
+    state, one, stay = work.state, work.state.specialists[name], staying(work)
+    unfinished, left_s = len(unfinished_ones(work)), max(work.left_s(), 0.0)
     if not one.turn_left_s:
         while len(state.rounds) <= one.turns:
-            state.rounds.append(turn_s(max(work.left_s(), 0.0), state.parallel, unfinished))
-        one.turn_left_s = state.rounds[one.turns]
+            state.rounds.append(turn_s(left_s, state.parallel - len(stay), unfinished - len(stay)))
+        one.turn_left_s = left_s if name in stay else state.rounds[one.turns]
         one.turns += 1
     threads = max(1, work.plan.cores // min(state.parallel, unfinished))
-    seconds = min(one.turn_left_s, max(work.left_s(), 0.0))
+    seconds = min(one.turn_left_s, left_s)
     work.train(run_name(name), specialist_words(work, name, threads), seconds)
 
 

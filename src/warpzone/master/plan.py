@@ -19,14 +19,15 @@ LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 5.0, "
 """Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
 ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
 """Stages that look alike: their specialists would contradict each other, so each pair has one."""
+OWN_FLAGS = ("--run-name", "--runs-dir", "--fresh", "--dry-run")
 MINUTES_PER_STAGE, MINUTES_ON_A_GPU = 10.0, 90.0
-MOST_ON_A_GPU = 6
+MOST_ON_A_GPU = 8
 
 
 @dataclass(frozen=True)
 class MasterConfig:
-    """From the ROM to one policy that plays all stages asked for: explore, train specialists, distil them into one
-    policy, polish it under noise, evaluate. The same command resumes after a stop or a crash."""
+    """Train one policy for several stages, from the ROM alone: search for trails, train specialists, distil them into
+    one policy, fine-tune it under noise (polish), evaluate. The same command resumes after a stop or a crash."""
 
     stages: str = "all"
     """Stages: 'all', a world such as '1', or '1-1,4-4'."""
@@ -56,8 +57,8 @@ class MasterConfig:
     """Print the plan and the commands, and exit."""
 
     def __post_init__(self) -> None:
-        if self.minutes < 0 or self.parallel < 0:
-            raise ConfigError("--minutes and --parallel can't be negative.")
+        if not 0 <= self.minutes < math.inf or self.parallel < 0:
+            raise ConfigError("--minutes and --parallel can't be negative or without end.")
         if not 0 < self.target < 1:
             raise ConfigError(f"--target is a rate between 0 and 1, not {self.target}.")
         if self.episodes < 1:
@@ -116,9 +117,13 @@ def make_plan(config: MasterConfig, cores: int) -> Plan:
 
 def split_flags(text: str) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(text))
+        words = tuple(shlex.split(text))
     except ValueError as error:
         raise ConfigError(f"--train-flags {text!r} can't be read ({error}): check its quotes.") from error
+    for word in words:
+        if word.partition("=")[0].replace("_", "-") in OWN_FLAGS:
+            raise ConfigError(f"--train-flags can't have {word}: every training has its own.")
+    return words
 
 
 def time_needed(plan: Plan) -> tuple[str, float]:
@@ -139,7 +144,7 @@ def specialists_of(stages: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def default_parallel(chosen: str, cores: int) -> int:
-    return max(1, min(3 * cores // 8, MOST_ON_A_GPU)) if chosen == "gpu" else max(1, cores // 2)
+    return max(1, min(cores // 2, MOST_ON_A_GPU) if chosen == "gpu" else cores // 2)
 
 
 def turn_s(left_s: float, parallel: int, unfinished: int) -> float:

@@ -65,9 +65,13 @@ POLISH: Flags = {
 }  # fmt: skip
 
 
+def is_maze(stages: Iterable[str]) -> bool:
+    return not set(MAZES).isdisjoint(stages)
+
+
 def specialist(preset: str, stages: Iterable[str]) -> Flags:
     """The recipe of a specialist."""
-    return {**SPECIALIST[preset], **(MAZE[preset] if set(stages) & set(MAZES) else {})}
+    return {**SPECIALIST[preset], **(MAZE[preset] if is_maze(stages) else {})}
 
 
 def words(*parts: Flags) -> list[str]:

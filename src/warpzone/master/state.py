@@ -153,6 +153,7 @@ def read_state(folder: Path) -> State | None:
         return State(
             **{
                 **saved,
+                "settings": dict(saved["settings"]),
                 "phases": _all(Phase, saved["phases"]),
                 "specialists": _all(Learner, saved["specialists"]),
                 "policies": _all(Learner, saved["policies"]),

@@ -55,7 +55,7 @@ class RunConfig:
     seed: int = 0
     """Random seed."""
     deterministic: bool = False
-    """Give the same bits for the same seed on a CPU."""
+    """Make runs with the same seed bit-identical, on a CPU."""
     total_updates: int = 0
     """Maximum updates of the whole run (0 = unlimited)."""
     total_steps: int = 0
@@ -71,7 +71,7 @@ class RunConfig:
     torch_threads: int = 0
     """CPU threads of torch (0 = all cores; one with a GPU)."""
     checkpoint_envs: bool = True
-    """Save the environments in checkpoints, for a resume in mid-episode."""
+    """Save environment states in checkpoints, to resume in mid-episode."""
     record_video: bool = True
     """Record a video of the best policy at the end."""
     video_interval: int = 0
@@ -173,9 +173,7 @@ class TrainConfig:
         if self.stage.levels:
             parse_count(self.stage.levels)
             if self.backend.backend != "native" or self.scale.on_cluster:
-                raise ConfigError(
-                    "--levels needs the native engine in this process: leave --backend and --cluster out."
-                )
+                raise ConfigError("--levels needs the native engine here: leave --backend and --cluster out.")
             if self.trail.trails not in ("", AUTO) or self.trail.arrivals:
                 raise ConfigError("--levels has no trails or arrivals: leave --trails and --arrivals out.")
         self.decisions_per_minibatch()

@@ -65,7 +65,7 @@ class RunState:
                     raise CheckpointError("the environments were not saved")
                 part.load_state_dict(saved[key])
         except CheckpointError as error:
-            say(f"[train] {error}: episodes start over")
+            say(f"[train] {str(error).rstrip('.')}: episodes start over")
         restore_random_state(saved["random"])
 
 

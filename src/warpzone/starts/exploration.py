@@ -34,16 +34,8 @@ _PAGE_X, _PIXEL_X, _SPEED_X, _VIEWPORT_Y, _PIXEL_Y = 0x006D, 0x0086, 0x0057, 0x0
 _PARTS_RIGHT, _PARTS_PASSED, _AREA_TYPE, _AREA_NUMBER = 0x06D9, 0x06DA, 0x074E, 0x074F
 _ANY = np.arange(len(action_names(ACTIONS)))
 _SHARES = {
-    "RIGHT": 1,
-    "RIGHT+A": 2,
-    "RIGHT+B": 2,
-    "RIGHT+A+B": 4,
-    "NOOP": 1,
-    "A": 1,
-    "LEFT": 1,
-    "LEFT+A": 1,
-    "DOWN": 1,
-}
+    "RIGHT": 1, "RIGHT+A": 2, "RIGHT+B": 2, "RIGHT+A+B": 4, "NOOP": 1, "A": 1, "LEFT": 1, "LEFT+A": 1, "DOWN": 1,
+}  # fmt: skip
 _FORWARD = np.array([i for i, name in enumerate(action_names(ACTIONS)) for _ in range(_SHARES.get(name, 0))])
 _HALF_AS_LIKELY = 64
 """Pixels behind the furthest cell."""

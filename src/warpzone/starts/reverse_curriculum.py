@@ -45,7 +45,7 @@ Search = Callable[[int], Sequence[Sequence[bytes]] | None]
 
 @dataclass(frozen=True)
 class TrailConfig:
-    """Other starts: along a known trail, near the end first (a reverse curriculum), and as the stage before ends."""
+    """Episodes that start elsewhere: along a trail, near its end first (a reverse curriculum), or at arrivals."""
 
     trails: str = ""
     """Folder of trails from `warpzone explore`; auto searches stages without progress (empty = none)."""
@@ -56,7 +56,7 @@ class TrailConfig:
     arrivals: str = ""
     """Folder of arrivals from `warpzone explore --checkpoint` (empty = none)."""
     arrival_share: float = 0.25
-    """Share of episodes that begin with an arrival, 0 to 1."""
+    """Share of episodes that start at an arrival, 0 to 1."""
 
     def __post_init__(self) -> None:
         require(self, "trail_share", at_least=0, at_most=1)

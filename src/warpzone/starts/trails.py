@@ -85,15 +85,20 @@ def save_trail(trail: Trail, folder: Path) -> Path:
     return path
 
 
-def load_trail(folder: Path, stage: str) -> Trail | None:
-    """The stage's trail, or None if there is none."""
+def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail | None:
+    """The stage's trail, or None if there is none. With `rom_sha256`, one of another ROM is refused."""
     path = folder / f"{stage}.json"
     try:
-        return Trail(**json.loads(path.read_text(encoding="utf-8")))
+        trail = Trail(**json.loads(path.read_text(encoding="utf-8")))
+        if trail.stage != stage or not isinstance(trail.sequence, str):
+            raise ValueError(f"it has no buttons for {stage}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"{path} is not a trail: {error}.") from error
+    if rom_sha256 not in (None, trail.rom_sha256):
+        raise ConfigError(f"The trail of {stage} in {folder} is of another ROM: choose another folder.")
+    return trail
 
 
 def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
@@ -160,10 +165,7 @@ def load_ways(
     """The places along the trail of each stage, by its number, for those that have one in the folder."""
     if folder in ("", "auto"):
         return {}
-    trails = {i: load_trail(Path(folder), stage) for i, stage in enumerate(stages)}
+    trails = {i: load_trail(Path(folder), stage, rom_sha256) for i, stage in enumerate(stages)}
     if not any(trails.values()):
         raise ConfigError(f"{folder} has no trail of {', '.join(stages)}: find one with `warpzone explore`.")
-    for trail in filter(None, trails.values()):
-        if trail.rom_sha256 != rom_sha256:
-            raise ConfigError(f"The trail of {trail.stage} in {folder} is of another ROM.")
     return {i: places_along(trail, view, rom) for i, trail in trails.items() if trail is not None}

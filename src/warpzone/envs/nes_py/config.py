@@ -21,7 +21,7 @@ class BackendConfig:
     """The emulator behind the environments, and how long to wait for it."""
 
     backend: Literal["native", "nes-py"] = "native"
-    """Emulator: native, or nes-py (over a hundred times slower)."""
+    """Emulator: native, or nes-py (about a hundred times slower)."""
     async_env: bool = False
     """nes-py: run each environment in a worker process."""
     force_sync: bool = False
