@@ -18,7 +18,7 @@ import pytest
 from tests.run.small_runs import Quiet, differences, lasting_state, measured, small_config, small_run
 from warpzone.checkpoints.finding import find_resume
 from warpzone.cluster.build import host_environments
-from warpzone.cluster.connection import Cluster, connect, import_ray
+from warpzone.cluster.connection import Cluster
 from warpzone.errors import ConfigError
 from warpzone.run.build import Placement
 from warpzone.run.config import TrainConfig
@@ -124,24 +124,6 @@ def test_the_command_joins_a_cluster_by_its_address(local: Cluster, tmp_path: Pa
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path, flags: list[str], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         small_config(tmp_path, *flags)
-
-
-def test_an_address_is_refused_before_anything_starts() -> None:
-    with pytest.raises(ConfigError, match=r"Nobody answers at 127\.0\.0\.1:9"):
-        connect("127.0.0.1:9")
-    for address in ("127.0.0.1:99999", "a..b:6379"):
-        with pytest.raises(ConfigError, match="Nobody answers at"):
-            connect(address)
-    with pytest.raises(ConfigError, match="is no cluster"):
-        connect("ray://somewhere:10001")
-    with pytest.raises(ConfigError, match="is no cluster"):
-        connect("somewhere")
-
-
-def test_without_ray_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpzone.cluster.connection.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'warpzone\[cluster\]'"):
-        import_ray()
 
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])

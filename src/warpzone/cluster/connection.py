@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+import psutil
+
 from warpzone.cluster.host import identity
 from warpzone.errors import ConfigError, Error, HeadLost
 
@@ -21,11 +23,15 @@ NODES_S = 60.0
 """How long the nodes have to say what is installed there."""
 HEAD_EVERY_S, HEAD_MISSES = 1.0, 5
 """How often the head is looked at, and how many times in a row nobody may listen there."""
-HEAD_SILENT_S = 20.0
+HEAD_SILENT_S = 40.0
 """How long the head may name no node that is up. Ray itself ends the process after a minute without its head."""
 SHUTDOWN_S = 10.0
+LOCAL_STARTS = 3
+"""How often a local cluster is started before that is an error: Ray gives its processes half a minute, which is too
+little on a machine that is busy."""
 LOCAL_STORE_BYTES = 256 << 20
 """Shared memory of a local cluster; a step of 1,000 environments takes a megabyte or two of it."""
+QUIET = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
 
 
 class Cluster:
@@ -99,24 +105,42 @@ def connected(address: str, local_cpus: int = 1) -> Iterator[Cluster]:
 
 def connect(address: str, local_cpus: int = 1) -> Cluster:
     ray = import_ray()
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     if address == "local":
-        ray.init(
-            address="local",  # also where another cluster runs on this machine
-            num_cpus=local_cpus,
-            num_gpus=0,
-            include_dashboard=False,
-            object_store_memory=LOCAL_STORE_BYTES,
-            **quiet,
-        )
+        _start(ray, local_cpus)
     else:
         if address != "auto":
             check_address(address)
         try:
-            ray.init(address=address, **quiet)
+            ray.init(address=address, **QUIET)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(_why_not(address, error)) from None
     return Cluster(ray, ray.get_runtime_context().gcs_address)
+
+
+def _start(ray: Any, cpus: int) -> None:
+    for left in reversed(range(LOCAL_STARTS)):
+        before = set(psutil.Process().children())
+        try:
+            ray.init(
+                address="local",  # also where another cluster runs on this machine
+                num_cpus=cpus,
+                num_gpus=0,
+                include_dashboard=False,
+                object_store_memory=LOCAL_STORE_BYTES,
+                **QUIET,
+            )
+            return
+        except Exception as error:  # Ray raises it as it is: "The current node timed out during startup."
+            left_over = set(psutil.Process().children()) - before  # Ray forgets those of a failed start
+            for process in left_over:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left_over, ANSWER_S)
+            if not left:
+                why = " ".join(str(error).split())[:300]
+                raise ConfigError(
+                    f"Ray did not start on this machine in {LOCAL_STARTS} tries: {why}"
+                ) from None
 
 
 def import_ray() -> Any:
