@@ -1,0 +1,192 @@
+"""Training on a machine that is lent for minutes at a time, without internet and bare at each start.
+
+    python bench/sittings.py pack carry    # here, once: wheels for that machine and the ROM
+    python bench/sittings.py sit carry --back OUT --seconds 555 -- master --stages all --out STATE   # there, repeatedly
+    python bench/sittings.py take OUT carry    # here, after each: what came back goes along next time
+
+`sit` installs what `pack` collected, unpacks where the last sitting stopped, runs a command of warpzone or a script of
+ours until so many seconds after its own start, stops it as Ctrl-C would, and leaves the folder STATE in BACK in pieces
+of 13 MB. That machine needs Python, torch, NumPy, a compiler and CMake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = [
+    "gymnasium", "farama-notifications", "cloudpickle", "typing-extensions", "tyro", "docstring-parser", "typeguard",
+    "rich", "markdown-it-py", "mdurl", "pygments", "psutil", "safetensors", "nvidia-ml-py", "scikit-build-core",
+    "nanobind", "pathspec", "packaging",
+]  # fmt: skip
+"""What training needs beside torch and NumPy, and what builds the engine beside a compiler and CMake. No video is
+recorded there."""
+PIECE_BYTES = 13 << 20
+STOP_S = 40.0
+"""How long a command may take to stop before it is killed: all its runs save."""
+LEFT_BEHIND = ("tensorboard", "videos", "frames")
+"""Folders of a run that nothing resumes from."""
+
+
+def pack(carry: Path, machine: str, python: str) -> None:
+    wheels = carry / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    wanted = ["--only-binary", ":all:", "--no-deps", "--python-version", python]
+    for glibc in ("2_28", "2_27", "2_17", "2014", "2_12", "2010", "2_5", "1"):
+        wanted += ["--platform", f"manylinux{'_' * ('_' in glibc)}{glibc}_{machine}"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", *wanted, "--dest", str(wheels), *PACKAGES]
+    subprocess.run(command, check=True)
+    rom = subprocess.run(
+        [sys.executable, "-m", "warpzone.engine.rom"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    shutil.copy(rom, carry / "rom.nes")
+    print(f"{size_mb(carry):.1f} MB in {carry}")
+
+
+def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) -> None:
+    ends_at = time.monotonic() + seconds
+    variables = install(carry, Path("build/sitting/site"))
+    if not state.exists():
+        unpack(carry / "state", state)
+    back.mkdir(parents=True, exist_ok=True)
+    words = [word.replace("STATE", str(state)) for word in words]
+    module = [] if words[0].endswith(".py") else ["-m", "warpzone.cli.main"]
+    log = back / "log.txt"
+    with log.open("w") as lines:
+        child = subprocess.Popen(
+            [sys.executable, *module, *words], stdout=lines, stderr=subprocess.STDOUT, env=variables
+        )
+        try:
+            child.wait(max(ends_at - time.monotonic(), 1.0))
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+    print(log.read_text()[-3000:])
+    pieces = pack_state(state, back)
+    print(f"{pieces} pieces, {size_mb(back):.1f} MB; {words[0]} ended with {child.wait()}")
+
+
+def install(carry: Path, site: Path) -> dict[str, str]:
+    """The environment variables under which Python has the package, built here. No pip is needed."""
+    variables = {
+        **os.environ, "PYTHONPATH": str(site.resolve()), "PYTHONUNBUFFERED": "1",
+        "WARPZONE_ROM": str((carry / "rom.nes").resolve()),
+    }  # fmt: skip
+    if not any(site.glob("warpzone-*")):
+        built = site.with_name("built")
+        for wheel in (carry / "wheels").glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(site)
+        build = f"import scikit_build_core.build as build; build.build_wheel({str(built.resolve())!r})"
+        subprocess.run([sys.executable, "-c", build], check=True, cwd=ROOT, env=variables)
+        for wheel in built.glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(site)
+    return variables
+
+
+def pack_state(state: Path, back: Path) -> int:
+    """Pack what a run or a master resumes from: of a specialist that is done, its best weights are enough."""
+    if not state.exists():
+        return 0
+    master = state / "master.json"
+    learners = json.loads(master.read_text())["specialists"] if master.exists() else {}
+    if learners:
+        shutil.copy(master, back)
+    runs = {f"specialist-{name}" for name, one in learners.items() if one["status"] == "done"}
+    done = {run for run in runs if (state / run / "checkpoints" / "best.pt").exists()}
+    archive = back / "state.tar.xz"
+    with tarfile.open(archive, "w:xz", preset=1) as tar:
+        tar.add(
+            state, arcname=".", filter=lambda item: None if is_left_behind(Path(item.name), done) else item
+        )
+    whole, pieces = archive.read_bytes(), 0
+    archive.unlink()
+    for start in range(0, len(whole), PIECE_BYTES):
+        (back / f"state.{pieces:02d}").write_bytes(whole[start : start + PIECE_BYTES])
+        pieces += 1
+    return pieces
+
+
+def is_left_behind(path: Path, done: set[str]) -> bool:
+    """Whether training resumes as well without this file or folder."""
+    if any(part in LEFT_BEHIND for part in path.parts) or path.suffix == ".mp4":
+        return True
+    if path.parent.name != "checkpoints":
+        return False
+    # `latest` is as new as the numbered ones; a specialist that is done only teaches.
+    return path.stem != "best" if path.parts[0] in done else path.stem.startswith("step_")
+
+
+def unpack(pieces: Path, state: Path) -> None:
+    whole = b"".join(piece.read_bytes() for piece in sorted(pieces.glob("state.*")))
+    if not whole:
+        return
+    archive = state.with_suffix(".tar.xz")
+    archive.write_bytes(whole)
+    with tarfile.open(archive) as tar:
+        tar.extractall(state, filter="data")
+    archive.unlink()
+
+
+def take(back: Path, carry: Path) -> None:
+    pieces = sorted(back.glob("state.*"))
+    if not pieces:
+        sys.exit(
+            f"{back} has no pieces of a state: the sitting did not end as it should; keep those of the last."
+        )
+    shutil.rmtree(carry / "state", ignore_errors=True)
+    (carry / "state").mkdir(parents=True)
+    for piece in pieces:
+        shutil.copyfile(piece, carry / "state" / piece.name)
+    print(f"{len(pieces)} pieces; {size_mb(carry):.1f} MB in {carry}")
+
+
+def size_mb(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def main() -> None:
+    own, words = sys.argv[1:], []
+    if "--" in own:
+        own, words = own[: own.index("--")], own[own.index("--") + 1 :]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    packing = commands.add_parser("pack", help="collect wheels and the ROM")
+    packing.add_argument("carry", type=Path)
+    packing.add_argument("--machine", default="x86_64", help="its architecture")
+    packing.add_argument("--python", default="3.12")
+    sitting = commands.add_parser("sit", help="train for a while; the command after --")
+    sitting.add_argument("carry", type=Path)
+    sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
+    sitting.add_argument("--state", type=Path, default=Path("/tmp/state"), help="the folder that is kept")
+    sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
+    taking = commands.add_parser("take", help="what came back goes along next time")
+    taking.add_argument("back", type=Path)
+    taking.add_argument("carry", type=Path)
+    given = parser.parse_args(own)
+    if given.command == "pack":
+        pack(given.carry, given.machine, given.python)
+    elif given.command == "sit":
+        if not words:
+            parser.error("name the command after --, such as -- master --stages all --out STATE")
+        sit(given.carry, given.back, given.state, given.seconds, words)
+    else:
+        take(given.back, given.carry)
+
+
+if __name__ == "__main__":
+    main()
