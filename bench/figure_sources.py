@@ -1,0 +1,346 @@
+"""What the figures of bench/figures.py say: values and tables, each from the file in docs/data that a command wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from math import sqrt
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+DATA = Path(__file__).parents[1] / "docs" / "data"
+Z = 1.96
+MODES = ("sampled", "greedy", "sticky")
+Figures = dict[str, Callable[[], str]]
+"""The text of each figure by its name."""
+
+
+@cache
+def load(name: str) -> Any:
+    return json.loads((DATA / name).read_text())
+
+
+def ends(name: str, values: Callable[[], Iterable[float]], form: str = ",.0f") -> Figures:
+    """Two figures: the least and the most of some values, as NAME-low and NAME-high."""
+    return {
+        f"{name}-low": lambda: format(min(values()), form),
+        f"{name}-high": lambda: format(max(values()), form),
+    }
+
+
+def percent(rate: float, digits: int = 1) -> str:
+    return f"{100 * rate:.{digits}f} %"
+
+
+def ratio(name: str, values: Callable[[], dict[str, float]], form: str = ",.0f") -> Figures:
+    """Three figures: the median of a ratio over the rounds, the lowest and the highest."""
+
+    def pick(*keys: str) -> str:
+        return format(next(values()[key] for key in keys if key in values()), form)
+
+    return {
+        name: lambda: pick("median"),
+        f"{name}-low": lambda: pick("low", "min"),
+        f"{name}-high": lambda: pick("high", "max"),
+    }
+
+
+def table(head: str, rows: Iterable[str], right: str = "") -> str:
+    """A table of a page; `right` names the columns of numbers."""
+    columns = head.strip("| ").split(" | ")
+    line = "|".join("---:" if column in right.split(", ") else "---" for column in columns)
+    return "\n\n" + "\n".join([head, f"|{line}|", *rows]) + "\n\n"
+
+
+def rates_32(mode: str) -> list[float]:
+    return [row["clear_rate"] for row in load("eval-32.json")["results"][mode]]
+
+
+def mean_32(mode: str) -> float:
+    rates = rates_32(mode)
+    return sum(rates) / len(rates)
+
+
+def half_width_32() -> float:
+    """Half the 95 % interval of the mean over stages, each of which has its own rate."""
+    rows = load("eval-32.json")["results"]["sampled"]
+    variance = sum(r["clear_rate"] * (1 - r["clear_rate"]) / r["episodes"] for r in rows)
+    return Z * sqrt(variance) / len(rows)
+
+
+def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]:
+    """Runs of a stage with the defaults."""
+    return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]
+
+
+def first_seeds() -> list[dict[str, Any]]:
+    """Of every stage that was trained with the defaults on two cores, the run with seed 0."""
+    runs = [run for run in load("learning-cpu.json")["runs"] if run["seed"] == 0 and not run["flags"]]
+    return sorted(runs, key=lambda run: run["stage"])
+
+
+def stages_table() -> str:
+    """A row for each of them."""
+    rows = [
+        f"| {run['stage']} | {percent(run['clear_rate'], 0)} ({100 * run['low']:.0f} to {100 * run['high']:.0f}) "
+        f"| {run['seconds'] / 60:.1f} | {run['decisions'] / 1e6:.1f} | {'yes' if run['reached'] else 'no'} |"
+        for run in first_seeds()
+    ]
+    head = "| stage | clear rate (95 % interval) | minutes | million decisions | stopped at the target |"
+    return table(head, rows, "minutes, million decisions")
+
+
+def game(mode: str, key: str, form: str) -> str:
+    return format(load("game-32.json")["game"][mode][key], form)
+
+
+ENGINE = {
+    "engine-undrawn": "Machine.step, nothing drawn",
+    "engine-drawn": "Machine.step, every frame drawn",
+    "engine-1": "64 environments, 1 thread",
+    "engine-1-max": "64 environments, 1 thread, max of two frames",
+    "engine-2": "64 environments, 2 threads",
+    "engine-2-max": "64 environments, 2 threads, max of two frames",
+}
+
+
+def engine(side: str) -> Figures:
+    """Frames per second of a side of `warpzone bench env`, and how many times nes-py's that is."""
+    return {
+        f"{side}-frames": lambda: f"{median(load('engine.json')['frames_per_s'][ENGINE[side]]):,.0f}",
+        **ratio(side, lambda: load("engine.json")["times_nes_py"][ENGINE[side]]),
+    }
+
+
+def startup(moment: str, name: str) -> Figures:
+    """Median seconds to a moment of a start, before and now, by the clock and of processor time; the lowest gain."""
+
+    def seconds(version: str, kind: str) -> str:
+        return f"{median(load('startup.json')['seconds'][version][moment][kind]):.1f}"
+
+    sides = [(version, kind) for version in ("now", "before") for kind in ("clock", "processor")]
+    return {
+        **{f"{name}-{version}-{kind}": partial(seconds, version, kind) for version, kind in sides},
+        f"{name}-gain": lambda: f"{load('startup.json')['before_over_now'][moment]['median']:.1f}",
+        f"{name}-gain-low": lambda: f"{load('startup.json')['before_over_now'][moment]['low']:.1f}",
+        f"{name}-gain-high": lambda: f"{load('startup.json')['before_over_now'][moment]['high']:.1f}",
+    }
+
+
+def turns(what: str) -> Figures:
+    """How much faster a build is than an older one, by `bench/turns.py`."""
+
+    def values() -> Any:
+        return next(row["ratio"] for row in load("engine_turns.json")["results"] if row["what"] == what)
+
+    return ratio(f"turns-{what}", values, ".2f")
+
+
+def hosts(envs: int) -> Figures:
+    """Environments on hosts against the same in one process, by `bench/cluster_speed.py`."""
+
+    def point() -> Any:
+        return next(row for row in load("cluster_speed.json")["points"] if row["envs_per_host"] == envs)
+
+    return {
+        **ratio(f"hosts-{envs}", lambda: point()["times"], ".2f"),
+        f"hosts-{envs}-bytes": lambda: f"{point()['bytes_per_decision']:.0f}",
+        f"hosts-{envs}-error": lambda: f"{point()['error']:+.0%}",
+    }
+
+
+def cluster_model() -> Figures:
+    """The costs that `bench/cluster_model.py` assumes, and what it predicts from them."""
+
+    def cost(key: str) -> float:
+        return float(load("cluster_model.json")["costs"][key])
+
+    def predictions() -> str:
+        head = "| cores | hosts | learner's cores | decisions/s | what sets the pace | lag | over the link |"
+        rows = [
+            f"| {p['cores']:,} | {p['hosts']} | {p['learner_cores']} | {p['decisions_per_s']:,.0f} | {p['busiest']} "
+            f"| {p['lag_ms']:.0f} ms | {p['gbit_per_s']:.1f} Gbit/s |"
+            for p in load("cluster_model.json")["predictions"]
+        ]
+        return table(head, rows)
+
+    keys = ("decision_us", "pack_us", "unpack_us", "bytes_per_decision", "call_us")
+    return {
+        "cluster-model": predictions,
+        **{f"model-{key}": partial(lambda key: f"{cost(key):,.0f}", key) for key in keys},
+        "model-core-hour": lambda: f"{3600 / (cost('decision_us') + cost('pack_us')):.0f}",
+    }
+
+
+def wheels_table() -> str:
+    """A row for each wheel that was built: its size, what auditwheel found and how it played."""
+    rows = []
+    for wheel in load("wheels.json")["wheels"]:
+        played: dict[str, list[str]] = {}
+        for python, said in wheel["played"].items():
+            played.setdefault(said, []).append(python)
+        shown = "; ".join(f"{', '.join(pythons)}: {said}" for said, pythons in played.items())
+        rows.append(f"| `{wheel['tag']}` | {wheel['megabytes']:.1f} | {wheel['auditwheel']} | {shown} |")
+    return table("| wheel | MB | auditwheel | played |", rows)
+
+
+def kills_table() -> str:
+    """A row for each kind of kill (`bench/kill_campaign.py`)."""
+    columns = ("kills", "while_saving", "failed_saves", "most_lost", "unsound")
+    rows = [
+        f"| {kind} | " + " | ".join(str(counts[column]) for column in columns) + " |"
+        for kind, counts in load("kills.json")["kinds"].items()
+    ]
+    return table("| kind | kills | during a save | saves that failed | most updates lost | unsound |", rows)
+
+
+def wheel_speed(key: str) -> str:
+    return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
+
+
+def from_enter() -> list[float]:
+    """Seconds of whole commands, of those that were timed in a row."""
+    return [run["from_enter_s"] for run in load("learning-h200.json")["runs"][1:] if "from_enter_s" in run]
+
+
+def mastered(name: str, file: str, counted: tuple[int, ...] = ()) -> Figures:
+    """One policy by one command, `warpzone master`; `counted`: how many stages reach that per cent."""
+
+    def rates(mode: str) -> list[float]:
+        state = load(file)
+        return [row["clear_rate"] for row in state["evaluations"][state["chosen"]][mode].values()]
+
+    def mean(mode: str) -> str:
+        return percent(sum(rates(mode)) / len(rates(mode)))
+
+    def at_least(per_cent: int) -> str:
+        return str(sum(rate >= per_cent / 100 for rate in rates("sampled")))
+
+    def minutes() -> str:
+        return f"{sum(phase['spent_s'] for phase in load(file)['phases'].values()) / 60:.1f}"
+
+    return {
+        f"{name}-minutes": minutes,
+        f"{name}-lowest": lambda: percent(min(rates("sampled")), 0),
+        **{f"{name}-at-{n}": partial(at_least, n) for n in counted},
+        **{f"{name}-{mode}": partial(mean, mode) for mode in MODES},
+    }
+
+
+def master_games(mode: str) -> Figures:
+    """Whole games of the 32-stage policy that one command made."""
+
+    def of(key: str) -> float:
+        return float(load("master-h200.json")["game"][mode][key])
+
+    return {
+        f"master-32-game-{mode}": lambda: f"{of('mean_passed_without_death'):.1f}",
+        f"master-32-game-{mode}-most": lambda: f"{of('most_passed_without_death'):.0f}",
+    }
+
+
+def master_table() -> str:
+    """Sampled, greedy and sticky clear rates of the 32 stages, and what their specialists took."""
+    state = load("master-h200.json")
+    played = state["evaluations"][state["chosen"]]
+    took = {stage: group for group in state["specialists"].values() for stage in group["stages"]}
+    rows = []
+    for stage in sorted(took):
+        rates = " | ".join(percent(played[mode][stage]["clear_rate"], 0) for mode in MODES)
+        group = took[stage]
+        status = "" if group["status"] == "done" else ", unfinished"
+        rows.append(
+            f"| {stage} | {rates} | {percent(group['clear_rate'][stage], 0)}, {group['spent_s']:.0f} s, "
+            f"{group['decisions'] / 1e6:.1f} M{status} |"
+        )
+    return table("| stage | sampled | greedy | sticky | its specialist |", rows, "sampled, greedy, sticky")
+
+
+def levels() -> Figures:
+    """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
+
+    def soak() -> Any:
+        return load("levels.json")["soak"]
+
+    def solvable() -> Any:
+        return load("levels.json")["solvable"]
+
+    return {
+        **ratio("levels-speed", lambda: load("levels.json")["speed"], ".2f"),
+        "levels-solved": lambda: f"{solvable()['solved']} of {solvable()['levels']}",
+        "levels-solved-low": lambda: percent(solvable()["low"], 0),
+        "levels-solved-high": lambda: percent(solvable()["high"], 0),
+        "levels-played": lambda: f"{soak()['seeds']:,}",
+        "levels-decisions": lambda: f"{soak()['decisions']:,}",
+        "levels-deaths": lambda: f"{soak()['ends']['death']:,}",
+        "levels-blocks": lambda: f"{soak()['blocks']:,}",
+        "levels-strange": lambda: str(len(soak()["levels_with_strange_blocks"])),
+        "level-areas": lambda: str(load("level_movie.json")["areas"]),
+        "level-movie-frames": lambda: f"{load('level_movie.json')['movie_frames']:,}",
+        "level-areas-visited": lambda: str(
+            sum(count > 0 for count in load("level_movie.json")["frames_in_area"].values())
+        ),
+    }
+
+
+def trainers() -> Figures:
+    """Whole training updates of ours and of Stable-Baselines3: decisions a second, and how many times theirs."""
+
+    def speed(side: str) -> str:
+        return f"{load('train_sb3.json')['results'][side]['decisions_per_s']:,.0f}"
+
+    def times(side: str) -> dict[str, float]:
+        return dict(load("train_sb3.json")["results"][side]["times"]["SB3"])
+
+    named = {"native": "warpzone native", "torch": "warpzone torch", "sb3": "SB3"}
+    return {
+        **{f"train-{short}": partial(speed, side) for short, side in named.items()},
+        **ratio("train-native-sb3", partial(times, named["native"]), ".1f"),
+        **ratio("train-torch-sb3", partial(times, named["torch"]), ".1f"),
+    }
+
+
+def faults() -> Figures:
+    """Hosts of one run that were killed or stopped."""
+
+    def of(key: str) -> Any:
+        return load("cluster_faults.json")[key]
+
+    return {
+        "faults": lambda: str(of("faults")),
+        "faults-restarts": lambda: str(of("restarts")),
+        "faults-longest": lambda: f"{of('longest_update_s'):.1f}",
+        "faults-lost": lambda: f"{of('episodes_lost'):,}",
+        "faults-decisions": lambda: f"{of('decisions') / 1e6:.1f}",
+        "faults-rate": lambda: percent(of("fresh")["clear_rate"], 0),
+    }
+
+
+def lost_nodes() -> Figures:
+    """A sweep and a master under which a node was killed."""
+
+    def trials() -> Any:
+        return load("cluster_nodes.json")["sweep"]
+
+    def rate(stage: str) -> str:
+        return percent(load("cluster_nodes.json")["master"]["evaluation"]["sampled"][stage]["clear_rate"], 0)
+
+    return {
+        "nodes-trials": lambda: f"{sum(trials()['trials'].values())}",
+        "nodes-again": lambda: f"{trials()['begun_again']}",
+        "nodes-minutes": lambda: f"{load('cluster_nodes.json')['master']['seconds'] / 60:.1f}",
+        "nodes-first": lambda: rate("1-1"),
+        "nodes-second": lambda: rate("1-4"),
+    }
+
+
+def busy(processes: int) -> Figures:
+    """Per cent of its speed that a vector keeps beside other processes."""
+
+    def per_cent() -> dict[str, float]:
+        share = load("busy.json")["share_of_speed_alone"][str(processes)]
+        return {key: 100 * value for key, value in share.items()}
+
+    return ratio(f"busy-{processes}", per_cent)
