@@ -16,3 +16,10 @@ def _one_thread() -> Iterator[None]:
     """Training in this process may leave more."""
     yield
     torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs a file, or all files that start a Ray cluster: two that start at once take too long for Ray."""
+    for item in items:
+        folder = item.path.parent.name
+        item.add_marker(pytest.mark.xdist_group("cluster" if folder == "cluster" else str(item.path)))
