@@ -88,7 +88,6 @@ nb::dict as_dict(const TrainStats& stats) {
     result["entropy"] = stats.sums.entropy / samples;
     result["approx_kl"] = stats.sums.approx_kl / samples;
     result["clip_fraction"] = stats.sums.clip_fraction / samples;
-    result["shown_loss"] = stats.sums.shown_loss / samples;
     result["grad_norm"] = stats.gradient_norm / static_cast<double>(stats.minibatches);
     return result;
 }
@@ -100,7 +99,6 @@ struct Batch {
     In<std::int64_t> actions;
     std::optional<In<std::int64_t>> stages;
     In<float> old_logp, advantages, targets, old_values;
-    std::optional<In<std::int64_t>> shown;
 
     /// The columns, checked against each other, against the net and against the rows that will be visited.
     PpoBatch columns(const Net& net, std::int64_t count, const In<std::int64_t>& order) const {
@@ -110,21 +108,16 @@ struct Batch {
         require_size(advantages, count, "advantages");
         require_size(targets, count, "targets");
         require_size(old_values, count, "old_values");
-        if (shown) require_size(*shown, count, "shown");
         const auto within = [](const In<std::int64_t>& array, std::int64_t end) {
             return std::all_of(array.data(), array.data() + array.size(),
                                [end](std::int64_t i) { return i >= 0 && i < end; });
         };
         require(within(actions, net.shape().actions), "an action is not one of the net's");
         require(!stages || within(*stages, net.shape().values), "a stage has no value head");
-        require(!shown || std::all_of(shown->data(), shown->data() + shown->size(),
-                                      [&](std::int64_t i) { return i < net.shape().actions; }),
-                "an action shown is not one of the net's");
         require(order.size() > 0 && within(order, count), "order must name rows of the batch, at least one");
         return {actions.data(),  stages ? stages->data() : nullptr,
                 old_logp.data(), advantages.data(),
-                targets.data(),  old_values.data(),
-                shown ? shown->data() : nullptr};
+                targets.data(),  old_values.data()};
     }
 };
 
@@ -159,18 +152,17 @@ void bind_net(nb::module_& m) {
         "Instruction sets the net can use on this processor, best first.");
 
     nb::class_<PpoSettings>(m, "NetObjective", "What a net minimises; see native/net/ppo.hpp.")
-        .def(nb::init<bool, float, float, float, float, float>(), nb::kw_only(), "clipped"_a, "clip"_a,
-             "value_coefficient"_a, "value_clip"_a, "entropy_coefficient"_a, "shown_coefficient"_a = 0.0f);
+        .def(nb::init<bool, float, float, float, float>(), nb::kw_only(), "clipped"_a, "clip"_a,
+             "value_coefficient"_a, "value_clip"_a, "entropy_coefficient"_a);
 
     nb::class_<Batch>(
         m, "NetBatch",
         "Pictures [B, C, H, W] (or frames and their indices [B, S]) and one entry of each column per "
         "picture.")
         .def(nb::init<In<std::uint8_t>, std::optional<In<std::int32_t>>, In<std::int64_t>,
-                      std::optional<In<std::int64_t>>, In<float>, In<float>, In<float>, In<float>,
-                      std::optional<In<std::int64_t>>>(),
+                      std::optional<In<std::int64_t>>, In<float>, In<float>, In<float>, In<float>>(),
              nb::kw_only(), "frames"_a, "indices"_a.none(), "actions"_a, "stages"_a.none(), "old_logp"_a,
-             "advantages"_a, "targets"_a, "old_values"_a, "shown"_a.none() = nb::none());
+             "advantages"_a, "targets"_a, "old_values"_a);
 
     nb::class_<Net>(m, "Net", "A small actor-critic on the CPU with its optimiser; see native/net/net.hpp.")
         .def(nb::new_(&make_net), "observation_shape"_a, "convolutions"_a, "hidden"_a, "actions"_a,

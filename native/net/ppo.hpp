@@ -10,14 +10,13 @@
 namespace warpzone::net {
 
 /// What is being minimised: mean(policy loss) + value_coefficient * mean(value loss) - entropy_coefficient *
-/// mean(entropy) + shown_coefficient * mean(-log p of the action shown, where one is). The policy loss is -min(r A, clip(r) A) where `clipped`, else the plain -log p A.
+/// mean(entropy). The policy loss is -min(r A, clip(r) A) where `clipped`, else the plain -log p A.
 struct PpoSettings {
     bool clipped;
     float clip;               ///< The probability ratio r counts only within [1 - clip, 1 + clip].
     float value_coefficient;  ///< Weight of the value loss, (v - target)^2 / 2.
     float value_clip;         ///< Farthest the value may move from the old one and still count; 0: no limit.
     float entropy_coefficient;
-    float shown_coefficient;
 };
 
 /// The columns of a batch, one entry per sample.
@@ -28,7 +27,6 @@ struct PpoBatch {
     const float* advantages;
     const float* targets;     ///< What the values should have been.
     const float* old_values;  ///< Read only where values are clipped.
-    const std::int64_t* shown;  ///< The action that somebody shows for each sample, below 0: none; null: for none.
 };
 
 /// Sums over samples.
@@ -38,7 +36,6 @@ struct PpoStats {
     double entropy = 0.0;
     double approx_kl = 0.0;
     double clip_fraction = 0.0;
-    double shown_loss = 0.0;
 
     void operator+=(const PpoStats& other) {
         policy_loss += other.policy_loss;
@@ -46,7 +43,6 @@ struct PpoStats {
         entropy += other.entropy;
         approx_kl += other.approx_kl;
         clip_fraction += other.clip_fraction;
-        shown_loss += other.shown_loss;
     }
 };
 
@@ -80,19 +76,14 @@ inline PpoStats ppo_tile(const PpoSettings& settings, const PpoBatch& batch, con
             logp_gradient = -weight * advantage;
         }
 
-        const std::int64_t shown = batch.shown ? batch.shown[row] : -1;
-        const float pull = shown >= 0 ? weight * settings.shown_coefficient : 0.0f;
-        if (shown >= 0) stats.shown_loss -= static_cast<double>(logp[shown * kTile]);
-
         float entropy = 0.0f;
         for (int a = 0; a < actions; ++a) entropy -= std::exp(logp[a * kTile]) * logp[a * kTile];
         for (int a = 0; a < actions; ++a) {
             const float lp = logp[a * kTile];
             const float p = std::exp(lp);
             const float chosen = a == action ? 1.0f : 0.0f;
-            gradient[a * kTile + i] = logp_gradient * (chosen - p) +
-                                      weight * settings.entropy_coefficient * p * (lp + entropy) +
-                                      pull * (p - (a == shown ? 1.0f : 0.0f));
+            gradient[a * kTile + i] =
+                logp_gradient * (chosen - p) + weight * settings.entropy_coefficient * p * (lp + entropy);
         }
 
         const std::int64_t head = actions + (batch.stages ? batch.stages[row] : 0);

@@ -53,7 +53,6 @@ def random_rollout(
     rollout.values.copy_(values[:-1])
     rollout.bootstrap.copy_(values[-1])
     _truncate(policy, rollout, generator)
-    rollout.shown.random_(-1, policy.num_actions, generator=generator)
     return rollout
 
 

@@ -14,7 +14,6 @@ from warpzone.learn.losses import (
     explained_variance,
     normalise_advantages,
     policy_gradient_loss,
-    shown_loss,
     value_loss,
 )
 
@@ -26,18 +25,6 @@ def test_log_probabilities_and_entropy_are_those_of_the_categorical() -> None:
     logp, entropy = action_logp(logits, actions)
     torch.testing.assert_close(logp, expected.log_prob(actions))
     torch.testing.assert_close(entropy, expected.entropy())
-
-
-def test_an_action_shown_becomes_more_likely_and_where_none_is_shown_nothing_does() -> None:
-    logits = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    loss = shown_loss(logits, torch.tensor([2, -1, 0]))
-    expected = torch.nn.functional.cross_entropy(logits[[0, 2]], torch.tensor([2, 0]), reduction="none")
-    torch.testing.assert_close(loss[[0, 2]], expected)
-    assert loss[1] == 0
-    loss.sum().backward()
-    assert logits.grad is not None
-    assert logits.grad[0, 2] < 0 < logits.grad[0, 1]
-    assert not logits.grad[1].any()
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,7 @@ from torch import Tensor, nn
 from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig
 from warpzone.learn.learner import Learner
-from warpzone.learn.losses import (
-    action_logp,
-    approximate_kl,
-    clip_fraction,
-    clipped_loss,
-    shown_loss,
-    value_loss,
-)
+from warpzone.learn.losses import action_logp, approximate_kl, clip_fraction, clipped_loss, value_loss
 from warpzone.learn.rollout import Final, Rollout, allocate_rollout
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
@@ -112,7 +105,6 @@ def random_batch(reference: ReferenceNet, shape, count: int) -> dict[str, Tensor
         "advantages": noise[1],
         "targets": noise[2],
         "old_values": heads.gather(1, stages[:, None])[:, 0] + 0.3 * noise[3],
-        "shown": torch.randint(-1, logits.shape[1], (count,), generator=generator),
     }
 
 
@@ -124,7 +116,7 @@ def as_native(batch: dict[str, Tensor], indices: Tensor | None = None) -> Any:
 def torch_loss(
     reference: ReferenceNet, batch: dict[str, Tensor], clipped: bool = True, value_clip: float = 0.2
 ):
-    """The loss with coefficients 0.5, 0.01 and 0.7 and clip 0.2, and its statistics."""
+    """The loss with coefficients 0.5 and 0.01 and clip 0.2, and its statistics."""
     logits, heads = reference(batch["frames"])
     values = heads.gather(1, batch["stages"][:, None])[:, 0]
     logp, entropy = action_logp(logits, batch["actions"])
@@ -140,17 +132,14 @@ def torch_loss(
         "entropy": entropy.mean(),
         "approx_kl": approximate_kl(logp, batch["old_logp"]).mean(),
         "clip_fraction": clip_fraction(logp, batch["old_logp"], 0.2).mean(),
-        "shown_loss": shown_loss(logits, batch["shown"]).mean(),
     }
-    loss = policy + 0.5 * value - 0.01 * entropy.mean() + 0.7 * statistics["shown_loss"]
-    return loss, {k: v.item() for k, v in statistics.items()}
+    return policy + 0.5 * value - 0.01 * entropy.mean(), {k: v.item() for k, v in statistics.items()}
 
 
 def objective(clipped: bool = True, value_clip: float = 0.2) -> Any:
     return native.NetObjective(
-        clipped=clipped, clip=0.2, value_coefficient=0.5, value_clip=value_clip, entropy_coefficient=0.01,
-        shown_coefficient=0.7,
-    )  # fmt: skip
+        clipped=clipped, clip=0.2, value_coefficient=0.5, value_clip=value_clip, entropy_coefficient=0.01
+    )
 
 
 ARCHITECTURES = {
@@ -279,14 +268,6 @@ def test_bad_arrays_are_refused():
         net.forward(np.zeros((3, *SHAPE), np.uint8), logits, values)
     with pytest.raises(ValueError, match="past the last frame"):
         net.forward(np.zeros((3, 1, 26, 32), np.uint8), logits, values, np.full((2, 4), 3, np.int32))
-    batch = random_batch(twins(*ARCHITECTURES["tiny"])[1], SHAPE, 8)
-    for wrong, says in (
-        (torch.full((8,), 7), "an action shown is not"),
-        (torch.zeros(7), "shown must hold 8"),
-    ):
-        changed = as_native({**batch, "shown": wrong.to(torch.int64)})
-        with pytest.raises(ValueError, match=says):
-            net.compute_gradient(changed, np.arange(8), objective=objective())
     with pytest.raises(ValueError, match="too small"):
         native.Net((4, 5, 5), [(8, 4, 2), (16, 3, 2)], [8], 7)
     with pytest.raises(ValueError, match="no kernels named"):

@@ -21,7 +21,6 @@ from warpzone.starts.reverse_curriculum import (
     TrailStarts,
     Way,
 )
-from warpzone.starts.trails import Moment
 
 
 class Recorder:
@@ -48,17 +47,11 @@ def ended(
         "progress": np.full(4, progress),
         "steps": np.ones(4, np.int64),
     }
-    where = {"x_pos": np.zeros(4, np.int64), "y_pos": np.zeros(4, np.int64)}
-    return {
-        "_final_info": rows,
-        "final_info": final,
-        "from_snapshot": np.full(4, int(begins_on_trail)),
-        **where,
-    }
+    return {"_final_info": rows, "final_info": final, "from_snapshot": np.full(4, int(begins_on_trail))}
 
 
 def backward(seed: int = 0, patience: int = 0) -> tuple[ReverseCurriculum, Recorder]:
-    ways = {1: [[Moment(bytes([n]))] for n in range(40)]}
+    ways = {1: [[bytes([n])] for n in range(40)]}
     config = TrailConfig(trail_share=1.0, trail_patience=patience)
     made = ReverseCurriculum(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
     envs = Recorder()
@@ -77,7 +70,7 @@ def drawn_from(way: Way) -> NDArray[np.float64]:
 
 
 def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
-    way = Way([[Moment(bytes([n]))] for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     assert way.parts == PARTS
     way.cleared[:10] = 0.0
     way.cleared[10] = 0.5
@@ -91,7 +84,7 @@ def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
 
 
 def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
-    way = Way([[Moment(bytes([n]))] for n in range(200)])
+    way = Way([[bytes([n])] for n in range(200)])
     way.cleared[10:] = 1.0
     way.cleared[9] = 0.2
     way.each[98:] = 1.0
@@ -102,7 +95,7 @@ def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
 
 
 def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
-    way = Way([[Moment(bytes([n]))] for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
     way.cleared[8:] = 0.9
     way.cleared[12:15] = 0.0
@@ -113,7 +106,7 @@ def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
 
 
 def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
-    way = Way([[Moment(bytes([n, m])) for m in range(10)] for n in range(30)])
+    way = Way([[bytes([n, m]) for m in range(10)] for n in range(30)])
     assert way.frontier() == 300
     random = np.random.default_rng(0)
 
@@ -140,7 +133,7 @@ def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
-    way = Way([[Moment(bytes([n]))] for n in range(40)])
+    way = Way([[bytes([n])] for n in range(40)])
     for _ in range(100):
         way.ended(39, True)
         way.ended(0, False)
@@ -149,12 +142,12 @@ def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
 
 
 def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
-    way = Way([[Moment(b"a")] * 20, [Moment(b) for b in (b"b", b"c", b"d")], [Moment(b"e")] * 20])
+    way = Way([[b"a"] * 20, [b"b", b"c", b"d"], [b"e"] * 20])
     way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0
     share = drawn_from(way)
     assert share[20:23] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
     for start, place in ((0, 0), (19, 0), (20, 1), (22, 1)):
-        assert way.starts[start].snapshot == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
+        assert way.starts[start] == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
         before = way.each.copy()
         way.ended(start, True)
         assert np.flatnonzero(way.each != before).tolist() == [place]
@@ -162,7 +155,7 @@ def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_pla
 
 
 def test_short_ways_have_as_many_parts_as_places() -> None:
-    way = Way([[Moment(b"a")], [Moment(b"b")], [Moment(b"c")]])
+    way = Way([[b"a"], [b"b"], [b"c"]])
     assert {way.choose(np.random.default_rng(i)) for i in range(400)} == {0, 1, 2}
     way.ended(2, True)
     assert way.cleared.tolist() == [0, 0, pytest.approx(0.05)]
@@ -245,7 +238,7 @@ def test_a_way_that_has_changed_begins_anew() -> None:
     made, _ = backward()
     made.ways[1].ended(39, True)
     longer = ReverseCurriculum(
-        {1: [[Moment(b"x")]] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0])
+        {1: [[b"x"]] * 41}, ["1-1", "4-4"], TrailConfig(), lambda: np.array([0.0, 1.0])
     )
     longer.columns.attach([Recorder()])
     longer.load_state_dict(made.state_dict())
@@ -278,7 +271,7 @@ def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
 
     def search(stage: int) -> list[list[bytes]]:
         searched.append(stage)
-        return [[Moment(bytes([i]))] for i in range(40)]
+        return [[bytes([i])] for i in range(40)]
 
     config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=10)
     made = ReverseCurriculum({}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=search)
@@ -291,9 +284,7 @@ def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
     assert len(envs.queued) > 5
     assert list(made.metrics()["trail_cleared"]) == ["4-4"]
     # A resumed run that has the trail by now resumes its patience, and what was learned along it.
-    again = ReverseCurriculum(
-        {1: [[Moment(bytes([i]))] for i in range(40)]}, made.stages, config, made._weights
-    )
+    again = ReverseCurriculum({1: [[bytes([i])] for i in range(40)]}, made.stages, config, made._weights)
     again.load_state_dict(made.state_dict())
     assert again.ways[1].patience == 0
     assert again.state_dict()["ways"]["4-4"] == made.state_dict()["ways"]["4-4"]

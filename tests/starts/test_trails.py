@@ -23,7 +23,6 @@ from warpzone.starts.reverse_curriculum import TrailConfig
 from warpzone.starts.trails import (
     IN_THE_AIR,
     SPACING,
-    Moment,
     Trail,
     _thinned,
     _Visit,
@@ -78,7 +77,7 @@ def test_the_places_along_it_follow_each_other_closely(trail: Trail) -> None:
     clocks: list[int] = []
     standing = 0
     for start in starts:
-        _, info = envs.reset(options={"snapshot": start.snapshot})
+        _, info = envs.reset(options={"snapshot": start})
         assert info["from_snapshot"][0]
         standing += int(envs.ram[0, 0x1D] == 0)
         places.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0]), int(info["y_pos"][0])))
@@ -100,7 +99,7 @@ def kept(*visits: tuple[int, int]) -> list[tuple[int, int]]:
 def visited(*visits: tuple[int, int]) -> list[_Visit]:
     seen: list[_Visit] = []
     for decision, (place, ground) in enumerate(visits):
-        _visit(seen, _Visit((place,), ground, decision, stands=True, moments=(Moment(bytes([decision])),)))
+        _visit(seen, _Visit((place,), ground, decision, stands=True, moments=(bytes([decision]),)))
     return seen
 
 
@@ -149,8 +148,8 @@ def test_every_decision_at_a_place_is_a_moment_of_it() -> None:
     assert [
         visit.moments for visit in visited((1, 10), (1, 10), (2, 10), (1, 10), (1, 10), (1, 14), (2, 20))
     ] == [
-        (Moment(b"\x03"), Moment(b"\x04"), Moment(b"\x05")),
-        (Moment(b"\x06"),),
+        (b"\x03", b"\x04", b"\x05"),
+        (b"\x06",),
     ]
 
 
@@ -161,7 +160,7 @@ def test_no_decision_of_the_way_is_left_out_but_those_of_loops(trail: Trail) -> 
     envs.reset(seed=0)
     at: list[tuple[int, int]] = []
     for moment in moments:
-        _, info = envs.reset(options={"snapshot": moment.snapshot})
+        _, info = envs.reset(options={"snapshot": moment})
         at.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0])))
     assert (
         max(abs(after[1] - before[1]) for before, after in pairwise(at) if after[0] == before[0])

@@ -92,7 +92,7 @@ class Collector:
                 group.receive(t)
                 if t + 1 < self.steps:
                     group.act(t + 1)
-                group.tell(t)
+                group.tell()
         for group in self.groups:
             group.finish()
         if self.device.type == "cuda":
@@ -112,7 +112,7 @@ class Collector:
         """Finish the steps under way, so that the caller can close the environments."""
         for group in self.groups:
             group.receive(t)
-            group.tell(t)
+            group.tell()
 
     def state_dict(self) -> dict[str, Any]:
         """The state of every group; the environments keep their own."""

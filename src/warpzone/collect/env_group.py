@@ -27,8 +27,7 @@ class Listeners:
     on_episode: OnEpisode | None = None
     """Called with the record of every finished episode."""
     on_step: OnStep | None = None
-    """Called after every step with the group's columns and the environments' info, during the next step; gives the
-    actions shown for the observations of that step."""
+    """Called after every step with the group's columns and the environments' info, during the next step."""
 
 
 class EnvGroup:
@@ -65,7 +64,6 @@ class EnvGroup:
         # Staging memory; pinned, so that copies to a GPU run beside its work.
         self.age = self._host(steps + 1, n, dtype=torch.int64)
         self.stage = self._host(steps + 1, n, dtype=torch.int64)
-        self.shown = self._host(steps + 1, n, dtype=torch.int64).fill_(-1)
         self.rewards = self._host(steps, n, dtype=torch.float32)
         self.terminated = self._host(steps, n, dtype=torch.bool)
         self.truncated = self._host(steps, n, dtype=torch.bool)
@@ -83,7 +81,7 @@ class EnvGroup:
             whole[columns] = mine
         rollout.version[:, columns] = version
         rollout.truncation_value[:, columns] = 0
-        for kept in (self.age, self.stage, self.shown):
+        for kept in (self.age, self.stage):
             kept[0] = kept[-1]
         self._upload_context(0)
 
@@ -121,8 +119,8 @@ class EnvGroup:
             self._keep(t + 1, info)
             self._upload_context(t + 1)
 
-    def tell(self, t: int) -> None:
-        """Call the listeners with the outcome of step t, while the next step is under way."""
+    def tell(self) -> None:
+        """Call the listeners with what was received last, while the next step is under way."""
         if self.outcome is None:
             return
         _, rewards, terminated, truncated, info = self.outcome
@@ -132,8 +130,8 @@ class EnvGroup:
             if self.listeners.on_episode is not None:
                 for record in records:
                     self.listeners.on_episode(record)
-            shown = self.listeners.on_step(self.columns, info) if self.listeners.on_step else None
-            self.shown[t + 1] = -1 if shown is None else torch.from_numpy(shown)
+            if self.listeners.on_step is not None:
+                self.listeners.on_step(self.columns, info)
 
     def finish(self) -> None:
         """Bootstrap after the last step and complete the rollout."""
@@ -143,7 +141,6 @@ class EnvGroup:
         rollout.terminated[:, columns].copy_(self.terminated, non_blocking=True)
         rollout.truncated[:, columns].copy_(self.truncated, non_blocking=True)
         rollout.stalled[:, columns].copy_(self.stalled, non_blocking=True)
-        rollout.shown[:, columns].copy_(self.shown[:-1], non_blocking=True)
         self.recent.copy_(rollout.frames[steps:, columns])
 
     def state_dict(self) -> dict[str, Any]:
@@ -154,7 +151,6 @@ class EnvGroup:
             "state": list(self.state),
             "age": self.age[-1],
             "stage": self.stage[-1],
-            "shown": self.shown[-1],
             "episodes": self.episodes.state_dict(),
         }
 
@@ -162,8 +158,8 @@ class EnvGroup:
         restore_stream(self.generator, saved["generator"])
         self.recent.copy_(saved["recent"])
         self.state = tuple(part.to(self.device) for part in saved["state"])
-        for kept, value in ((self.age, "age"), (self.stage, "stage"), (self.shown, "shown")):
-            kept[-1] = saved.get(value, -1)  # nothing shown in older checkpoints
+        for kept, value in ((self.age, "age"), (self.stage, "stage")):
+            kept[-1] = saved[value]
         self.episodes.load_state_dict(saved["episodes"])
 
     def _decide(self, t: int) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:

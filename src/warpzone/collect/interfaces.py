@@ -17,8 +17,7 @@ from warpzone.model.snapshot import Snapshot
 Info = Mapping[str, Any]
 StepResult = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
 OnEpisode = Callable[[dict[str, Any]], None]
-OnStep = Callable[[slice, Info], NDArray[np.int64] | None]
-"""Gives the action that somebody shows for each observation, -1 where nobody does; None: nobody for any."""
+OnStep = Callable[[slice, Info], None]
 
 
 class Environments(Protocol):

@@ -91,8 +91,6 @@ class LearnConfig:
     """Final entropy coefficient."""
     value_coef: float = 0.5
     """Value loss coefficient."""
-    trail_coef: float = 1.0
-    """Imitation coefficient of a trail's actions before its frontier (0 = none)."""
     teacher_coef: float = 20.0
     """Initial distillation coefficient (with --teachers)."""
     teacher_final: float = 1.0
@@ -134,16 +132,7 @@ class LearnConfig:
         )
         require(self, "grad_accum", at_least=1)
         counts = ("minibatch_size", "nstep", "warmup_updates", "anneal_steps", "anneal_updates")
-        require(
-            self,
-            *counts,
-            "target_kl",
-            "value_clip",
-            "teacher_coef",
-            "teacher_final",
-            "trail_coef",
-            at_least=0,
-        )
+        require(self, *counts, "target_kl", "value_clip", "teacher_coef", "teacher_final", at_least=0)
 
     def recipe(self) -> Recipe:
         """The recipe of `algo` with the fields set by hand."""

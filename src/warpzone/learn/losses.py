@@ -47,12 +47,6 @@ def value_loss(
     return torch.maximum(loss, 0.5 * clipped.square())
 
 
-def shown_loss(logits: Tensor, shown: Tensor) -> Tensor:
-    """-log p of the action shown, per sample; 0 where none is (-1)."""
-    logp, _ = action_logp(logits, shown.clamp(min=0))
-    return torch.where(shown >= 0, -logp, 0.0)
-
-
 def teacher_kl(logits: Tensor, teacher: Tensor) -> Tensor:
     """KL(teacher || policy) per sample; 0 where the teacher's probabilities are all 0."""
     return (torch.xlogy(teacher, teacher) - teacher * logits.log_softmax(-1)).sum(-1)

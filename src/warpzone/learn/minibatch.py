@@ -19,7 +19,7 @@ class Batch(NamedTuple):
     floats: Tensor
     """[4, ...]: old log-probabilities, advantages, returns, old values."""
     integers: Tensor
-    """[3, ...]: actions, stages, actions that are shown."""
+    """[2, ...]: actions, stages."""
     starts: Tensor | None = None
     state: State = ()
     weight: Tensor | None = None
@@ -36,7 +36,7 @@ class Samples:
     ) -> None:
         self.rollout = rollout
         self.floats = torch.stack([old_logp, advantages, returns, old_values])
-        self.integers = torch.stack([rollout.actions, rollout.stage, rollout.shown])
+        self.integers = torch.stack([rollout.actions, rollout.stage])
         self.teacher: Tensor | None = None
         steps = torch.arange(rollout.steps, device=rollout.device).repeat_interleave(rollout.num_envs)
         envs = torch.arange(rollout.num_envs, device=rollout.device).repeat(rollout.steps)

@@ -201,7 +201,6 @@ class NativeLearner(Learner):
             value_coefficient=config.value_coef,
             value_clip=config.value_clip,
             entropy_coefficient=entropy_coef,
-            shown_coefficient=config.trail_coef,
         )
         sums = torch.zeros(len(STATISTICS))
         steps_per_epoch = count // size
@@ -217,7 +216,7 @@ class NativeLearner(Learner):
                 epsilon=config.adam_eps,
                 max_gradient_norm=config.max_grad_norm,
             )
-            statistics = _statistics(means, config.value_coef, entropy_coef, config.trail_coef)
+            statistics = _statistics(means, config.value_coef, entropy_coef)
             sums += steps_per_epoch * statistics
             is_last = epoch == self.recipe.epochs
             if config.target_kl and not is_last and statistics[KL] > config.target_kl:
@@ -246,7 +245,6 @@ class NativeLearner(Learner):
             advantages=advantages.numpy(),
             targets=returns.numpy(),
             old_values=values.numpy(),
-            shown=rollout.shown.flatten().numpy(),
         )
 
 
@@ -255,10 +253,9 @@ def _rows(index: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]] | None:
     return None if index is None else index.to(torch.int32).contiguous().numpy()
 
 
-def _statistics(means: dict[str, float], value_coef: float, entropy_coef: float, trail_coef: float) -> Tensor:
+def _statistics(means: dict[str, float], value_coef: float, entropy_coef: float) -> Tensor:
     """The net's numbers in the order of STATISTICS."""
     total = means["policy_loss"] + value_coef * means["value_loss"] - entropy_coef * means["entropy"]
-    total += trail_coef * means["shown_loss"]
-    losses = [total, means["policy_loss"], means["value_loss"], 0.0, means["shown_loss"]]
+    losses = [total, means["policy_loss"], means["value_loss"], 0.0]
     names = "entropy", "approx_kl", "clip_fraction", "grad_norm"
     return torch.tensor([*losses, *(means[name] for name in names)])

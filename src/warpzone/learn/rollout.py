@@ -54,8 +54,6 @@ class Rollout:
     """Value of the last observation of an episode truncated here, else 0."""
     stalled: Tensor
     """bool: this truncation was a stall, which the agent caused by standing still."""
-    shown: Tensor
-    """int64: the action that a trail shows here, -1 where there is none."""
     version: Tensor
     """int64: how many updates the weights had seen that chose each action."""
     bootstrap: Tensor
@@ -159,7 +157,6 @@ def allocate_rollout(
         truncated=empty(*grid, dtype=torch.bool),
         truncation_value=empty(*grid),
         stalled=empty(*grid, dtype=torch.bool),
-        shown=empty(*grid, dtype=torch.int64).fill_(-1),
         version=empty(*grid, dtype=torch.int64),
         bootstrap=empty(num_envs),
         state0=tuple(part.to(device, copy=True) for part in state0),

@@ -16,7 +16,6 @@ from warpzone.learn.losses import (
     clip_fraction,
     clipped_loss,
     policy_gradient_loss,
-    shown_loss,
     teacher_kl,
     value_loss,
 )
@@ -25,7 +24,7 @@ from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.model.policy import Policy
 
 STATISTICS = (
-    *("loss_total", "loss_policy", "loss_value", "loss_teacher", "loss_trail"),
+    *("loss_total", "loss_policy", "loss_value", "loss_teacher"),
     *("entropy", "approx_kl", "clip_fraction", "grad_norm"),
 )
 KL = STATISTICS.index("approx_kl")
@@ -132,7 +131,7 @@ class GradientStep:
         """The loss of a batch and its statistics, in the order of STATISTICS."""
         config = self.config
         old_logp, advantages, returns, old_values = batch.floats
-        actions, stage, shown = batch.integers
+        actions, stage = batch.integers
         logits, values = evaluate(self.policy, batch)
         logp, entropy = action_logp(logits, actions)
         if self.clipped:
@@ -143,18 +142,14 @@ class GradientStep:
         critic_loss = value_loss(values, returns, old_values, config.value_clip or None, scale).mean()
         entropy = entropy.mean()
         total = policy_loss + config.value_coef * critic_loss - self.entropy_coef * entropy
-        distance = imitation = torch.zeros_like(total)
+        distance = torch.zeros_like(total)
         if batch.teacher is not None:
             distance = teacher_kl(logits, batch.teacher).mean()
             total = total + self.teacher_coef * distance
-        if config.trail_coef:
-            imitation = shown_loss(logits, shown).mean()
-            total = total + config.trail_coef * imitation
         with torch.no_grad():
             kl = approximate_kl(logp, old_logp).mean()
             clipped = clip_fraction(logp, old_logp, config.clip).mean()
-            losses = [total, policy_loss, critic_loss, distance, imitation]
-            statistics = torch.stack([*losses, entropy, kl, clipped])
+            statistics = torch.stack([total, policy_loss, critic_loss, distance, entropy, kl, clipped])
         return total, statistics
 
 

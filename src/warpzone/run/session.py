@@ -8,9 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.agents.agent import Agent, read_weights, resolve_checkpoint
@@ -38,7 +36,6 @@ from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
 from warpzone.starts.arrivals import Arrivals, load_arrivals
 from warpzone.starts.curriculum import Curriculum
-from warpzone.starts.demonstration import Demonstration
 from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum, TrailStarts
 from warpzone.starts.trail_search import TrailSearch
 from warpzone.starts.trails import load_ways
@@ -164,15 +161,14 @@ class Session:
             update=progress.update, global_step=progress.global_step, elapsed_s=progress.elapsed_s,
         )  # fmt: skip
 
-    def on_step(self, columns: slice, info: Any) -> NDArray[np.int64]:
-        """Measure a step of the environments in `columns`; gives the actions that trails show next."""
+    def on_step(self, columns: slice, info: Any) -> None:
+        """Measure a step of the environments in `columns`."""
         self.meter.observe(columns, info, self.components.envs[0].rewards.scale())
-        shown = self.reverse.observe(columns, info)
+        self.reverse.observe(columns, info)
         self.arrivals.observe(columns, info)
         in_rollout = self.config.collect.rollout_steps * len(self.components.envs)
         self.run.heartbeat.advance((self._steps % in_rollout + 1) / in_rollout)
         self._steps += 1
-        return shown
 
     # ---- resuming and saving ----
 
@@ -291,10 +287,7 @@ def open_session(
         ways = search.known() if plan.source is not None else {}
     else:
         ways = load_ways(trails, stages, config.view, plan.rom_sha256, rom)
-    demonstration = Demonstration(config.view.action_type)
-    reverse = ReverseCurriculum(
-        ways, stages, config.trail, curriculum.weights, config.run.seed, search, demonstration
-    )
+    reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
     moments = load_arrivals(config.trail.arrivals, stages, config.view, plan.rom_sha256, rom)
     arrivals = Arrivals(moments, stages, config.trail.arrival_share, curriculum.weights, config.run.seed)
     with (

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from warpzone.errors import require
 from warpzone.starts.columns import Columns
-from warpzone.starts.demonstration import Demonstration
-from warpzone.starts.trails import ACTIONS, Moment
 
 PARTS = 20
 """Parts of each trail; success is counted for each."""
@@ -41,7 +39,7 @@ REACH_RATE, FURTHER = 0.01, 1.02
 NEVER = 1 << 62
 """Patience that no run uses up."""
 AUTO = "auto"
-Search = Callable[[int], Sequence[Sequence[Moment]] | None]
+Search = Callable[[int], Sequence[Sequence[bytes]] | None]
 """Gives the places along the trail of a stage, by its number; None if no trail was found."""
 
 
@@ -73,7 +71,7 @@ class Way:
     to it than others, and so lead the agent to it.
     """
 
-    def __init__(self, places: Sequence[Sequence[Moment]], patience: int = 0) -> None:
+    def __init__(self, places: Sequence[Sequence[bytes]], patience: int = 0) -> None:
         self.starts = [moment for place in places for moment in place]
         self.patience = self.full_patience = patience
         self.parts = min(PARTS, len(places))
@@ -126,7 +124,7 @@ class Way:
         """Whether plain learning makes no progress and there is no trail yet."""
         return not self.starts and self.patience <= 0
 
-    def along(self, places: Sequence[Sequence[Moment]] | None) -> Way:
+    def along(self, places: Sequence[Sequence[bytes]] | None) -> Way:
         """This way along a trail that was found; without one, it is never wanted again."""
         found = Way(places or [], self.full_patience)
         found.patience = 0 if places else NEVER
@@ -174,24 +172,20 @@ class ReverseCurriculum:
 
     def __init__(
         self,
-        ways: Mapping[int, Sequence[Sequence[Moment]]],
+        ways: Mapping[int, Sequence[Sequence[bytes]]],
         stages: Sequence[str],
         config: TrailConfig,
         weights: Callable[[], NDArray[np.float64]],
         seed: int = 0,
         search: Search | None = None,
-        demonstration: Demonstration | None = None,
     ) -> None:
-        """`search` finds the trails of the stages that have none in `ways`, once they are wanted. `demonstration`
-        follows those that start on a trail."""
+        """`search` finds the trails of the stages that have none in `ways`, once they are wanted."""
         self.stages = list(stages)
         self.ways = {stage: Way(places, config.trail_patience) for stage, places in ways.items()}
         self._search = search
         if search is not None:
             for stage in set(range(len(stages))) - set(self.ways):
                 self.ways[stage] = Way([], config.trail_patience)
-        self._demonstration = demonstration or Demonstration(ACTIONS)
-        self._demonstration.set_trails(self._moments())
         self._share = config.trail_share
         self._weights = weights
         self._random = np.random.default_rng([seed, 0xBAC2])
@@ -201,15 +195,30 @@ class ReverseCurriculum:
         self._episodes = self._on_trail = 0
         self._lock = threading.Lock()
 
-    def observe(self, columns: slice, info: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Process one step of the environments in `columns`. Gives the action that a trail shows for each of the
-        observations that came of it, -1 where there is none."""
+    def observe(self, columns: slice, info: Mapping[str, Any]) -> None:
+        """Process one step of the environments in `columns`."""
         ended = info.get("_final_info")
+        if not self.ways or ended is None or not ended.any():
+            return
         with self._lock:
-            self._demonstration.move(columns, info)
-            if self.ways and ended is not None and ended.any():
-                self._place(columns, info, ended)
-            return self._demonstration.shown(columns)
+            final = info["final_info"]
+            limits = np.cumsum(self._weights() * self._needs())
+            lost = info.get("worker_lost", np.zeros_like(ended))
+            for row in np.flatnonzero(lost).tolist():
+                # Nobody knows how it would have ended, and what was queued there is lost too.
+                self._began.pop(columns.start + row, None)
+                self._queued.pop(columns.start + row, None)
+            for row in np.flatnonzero(ended & ~lost).tolist():
+                self._end(columns.start + row, row, info, final)
+                stage = int(np.searchsorted(limits, self._random.random(), side="right"))
+                if stage < len(limits):
+                    start = self.ways[stage].choose(self._random)
+                    self._queued[columns.start + row] = stage, start
+                    self.columns.queue_start(columns.start + row, self.ways[stage].starts[start])
+            if self._search is not None:
+                for stage, way in self.ways.items():
+                    if way.is_wanted():
+                        self.ways[stage] = way.along(self._search(stage))
 
     def metrics(self) -> dict[str, Any]:
         """Clear rates from the trails, and the share of episodes on trails since the last call."""
@@ -226,31 +235,6 @@ class ReverseCurriculum:
             }
 
     # ---- inside ----
-
-    def _place(self, columns: slice, info: Mapping[str, Any], ended: NDArray[np.bool_]) -> None:
-        """Record episodes that ended and queue the starts of later ones."""
-        final = info["final_info"]
-        limits = np.cumsum(self._weights() * self._needs())
-        lost = info.get("worker_lost", np.zeros_like(ended))
-        for row in np.flatnonzero(lost).tolist():
-            # Nobody knows how it would have ended, and what was queued there is lost too.
-            self._began.pop(columns.start + row, None)
-            self._queued.pop(columns.start + row, None)
-        for row in np.flatnonzero(ended & ~lost).tolist():
-            self._end(columns.start + row, row, info, final)
-            stage = int(np.searchsorted(limits, self._random.random(), side="right"))
-            if stage < len(limits):
-                start = self.ways[stage].choose(self._random)
-                self._queued[columns.start + row] = stage, start
-                self.columns.queue_start(columns.start + row, self.ways[stage].starts[start].snapshot)
-        if self._search is not None:
-            for stage, way in self.ways.items():
-                if way.is_wanted():
-                    self.ways[stage] = way.along(self._search(stage))
-                    self._demonstration.set_trails(self._moments())
-
-    def _moments(self) -> dict[int, list[Moment]]:
-        return {stage: way.starts for stage, way in self.ways.items() if way.starts}
 
     def _needs(self) -> NDArray[np.float64]:
         """The share of each stage's episodes that start on its trail."""
@@ -272,8 +256,7 @@ class ReverseCurriculum:
             )
         # A start queued during the step belongs to the next episode, or the one after it.
         if column in self._queued and info["from_snapshot"][row]:
-            stage, start = self._began[column] = self._queued.pop(column)
-            self._demonstration.begin(column, stage, start, self.ways[stage].frontier())
+            self._began[column] = self._queued.pop(column)
 
     # ---- saving ----
 
@@ -315,7 +298,6 @@ class TrailStarts:
                 "began": [[column, *start] for column, start in of._began.items()],
                 "episodes": [of._episodes, of._on_trail],
                 "random": of._random.bit_generator.state,
-                "demonstration": of._demonstration.state_dict(),
             }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -330,6 +312,4 @@ class TrailStarts:
             of._began = {column: (stage, start) for column, stage, start in state["began"]}
             of._queued = {column: (stage, start) for column, stage, start in state["queued"]}
             for column, (stage, start) in of._queued.items():
-                of.columns.queue_start(column, of.ways[stage].starts[start].snapshot)
-            if "demonstration" in state:  # not in older checkpoints
-                of._demonstration.load_state_dict(state["demonstration"])
+                of.columns.queue_start(column, of.ways[stage].starts[start])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -54,16 +53,6 @@ class Trail:
         return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
 
 
-class Moment(NamedTuple):
-    """A decision of a trail: the state before it, its number, what the trail does there and where the player is."""
-
-    snapshot: bytes
-    decision: int = 0
-    action: int = -1
-    x_pos: int = 0
-    y_pos: int = 0
-
-
 @dataclass(frozen=True)
 class _Visit:
     """A visit to a place: its last moment, the ground covered, and whether the player stood there in the end."""
@@ -72,7 +61,8 @@ class _Visit:
     ground: int
     decision: int
     stands: bool
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[bytes, ...] = ()
+    """Snapshots, one per decision there."""
     blocks: bytes = b""
     """The stage's blocks at that time."""
 
@@ -111,8 +101,8 @@ def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail
     return trail
 
 
-def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[Moment, ...]]:
-    """Places on the trail, first to last, each with every decision there, for this view.
+def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
+    """Places on the trail, first to last, each with a snapshot of every decision there, for this view.
 
     The trail is played once. One that no longer ends at the flag is rejected. Random search wanders: a loop back to a
     place without new ground in between is left out. Where it gained ground, or a block was found or broken, the return
@@ -135,8 +125,8 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
             stands = counts_as_ground(ram, stood_only=True)
-            moment = Moment(envs.snapshot(0), decision, action, x, y)
-            _visit(visits, _Visit(place, int(info["progress"][0]), decision, stands, (moment,), blocks(ram)))
+            ground, moment = int(info["progress"][0]), envs.snapshot(0)
+            _visit(visits, _Visit(place, ground, decision, stands, (moment,), blocks(ram)))
             _, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
@@ -171,7 +161,7 @@ def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
 
 def load_ways(
     folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
-) -> dict[int, list[tuple[Moment, ...]]]:
+) -> dict[int, list[tuple[bytes, ...]]]:
     """The places along the trail of each stage, by its number, for those that have one in the folder."""
     if folder in ("", "auto"):
         return {}

@@ -28,9 +28,7 @@ def charts(histories: Histories) -> dict[str, Figure]:
         "Clear rate per stage": _clear_rate_per_stage(histories),
         "Throughput": _curve(histories, "env_steps_per_sec", "environment steps per second"),
         "Time split": _time_split(histories),
-        "Losses": _several(
-            histories, ("loss_policy", "loss_value", "loss_per", "loss_teacher", "loss_trail")
-        ),
+        "Losses": _several(histories, ("loss_policy", "loss_value", "loss_per", "loss_teacher")),
         "Entropy": _curve(histories, "entropy", "nats"),
         "Learning": _several(histories, ("approx_kl", "clip_fraction", "explained_variance", "policy_lag")),
         "Distance": _curve(histories, "env_max_x_pos", "furthest x in the interval, pixels"),

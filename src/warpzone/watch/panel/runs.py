@@ -21,7 +21,7 @@ CURVES = (
     *("clear_rate", "clear_rate_mean", "clear_rate_noisy", "entropy", "learning_rate"),
     *("loss_total", "loss_policy", "loss_value", "loss_per"),
     *("env_steps_per_sec", "collect_share", "learn_share", "grad_norm", "approx_kl"),
-    *("explained_variance", "policy_lag", "loss_teacher", "loss_trail", "env_mean_x_pos", "env_max_x_pos"),
+    *("explained_variance", "policy_lag", "loss_teacher", "env_mean_x_pos", "env_max_x_pos"),
 )
 """Fields that the page plots."""
 MASTER_FILE = "master.json"
