@@ -182,8 +182,8 @@ def resolve(given: Mapping[str, Any], preset: Preset = "auto") -> TrainConfig:
     saved, config = config, config or preset_settings(preset)
     config = replace(config, **{group: replace(getattr(config, group), **c) for group, c in changes.items()})
     config = config.resolved()
-    if saved is None and "action_type" not in given:
-        config = suited_to_stages(config)
+    if saved is None:
+        config = suited_to_stages(config, given.__contains__)
     config.check()
     return config
 

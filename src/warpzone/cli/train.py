@@ -52,8 +52,8 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
     config = parse(default, argv, "warpzone train", environment).resolved()
-    if saved is None and given("action_type", argv, environment) is None:
-        config = suited_to_stages(config)
+    if saved is None:
+        config = suited_to_stages(config, lambda name: given(name, argv, environment) is not None)
     config.check()
     return config
 

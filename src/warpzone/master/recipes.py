@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from warpzone.run.presets import MAZES
+
 Flags = Mapping[str, Any]
 """Flag without its dashes -> value; True is the flag alone, False its `--no-` form."""
 
@@ -32,13 +34,12 @@ SPECIALIST: Mapping[str, Flags] = {
         "anneal-by-success": True, "hidden": 256,
     },
 }  # fmt: skip
-MAZES = ("4-4", "7-4", "8-4")
 MAZE: Mapping[str, Flags] = {
-    # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once
-    # most episodes from there succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): with more environments a
-    # GPU makes more of them a second.
-    "cpu": {"gamma": 0.985, "noisy-sticky": 0},
-    "gpu": {"gamma": 0.985, "noisy-sticky": 0, "num-envs": 1024, "minibatch-size": 4096},
+    # Noise, like randomness of its own, would delay the reverse curriculum, which moves its start back once episodes
+    # from there succeed: `train` has settings for mazes (2026-11-17-less-entropy-in-mazes.md). 8-4 took 60 million
+    # decisions before these (2026-11-16-mazes.md): with more environments a GPU makes more of them a second.
+    "cpu": {"noisy-sticky": 0, "gamma": 0.985},
+    "gpu": {"noisy-sticky": 0, "gamma": 0.985, "num-envs": 1024, "minibatch-size": 4096},
 }
 
 DISTILLED: Flags = {
@@ -66,7 +67,7 @@ POLISH: Flags = {
 
 
 def is_maze(stages: Iterable[str]) -> bool:
-    return not set(MAZES).isdisjoint(stages)
+    return not MAZES.isdisjoint(stages)
 
 
 def specialist(preset: str, stages: Iterable[str]) -> Flags:

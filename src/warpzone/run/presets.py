@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.config import ViewConfig
@@ -54,6 +56,8 @@ which V-trace corrects."""
 PRESETS = {"cpu": CPU, "gpu": GPU}
 NEEDS_DOWN = {"8-4", GAME}
 """Stages that can only be finished through pipes."""
+MAZES = {"4-4", "7-4", "8-4"}
+"""Stages that send the player back who takes a wrong lane."""
 
 
 def preset(name: Preset) -> TrainConfig:
@@ -75,8 +79,19 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def suited_to_stages(config: TrainConfig) -> TrainConfig:
-    """The preset with actions that can finish its stages: those with pipes on the way need the down button."""
-    if not NEEDS_DOWN & set(config.stage.names()) or config.view.action_type != "simple":
-        return config
-    return config.changed("view", action_type="complex")
+def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> TrainConfig:
+    """The preset with what its stages need, but for what the user has given: the down button where pipes are on the
+    way; in mazes more foresight, less randomness, and a trail from the start (2026-11-17-less-entropy-in-mazes.md)."""
+    stages, needed = set(config.stage.names()), dict[str, tuple[str, Any]]()
+    if stages & NEEDS_DOWN:
+        needed["action_type"] = "view", "complex"
+    if stages <= MAZES:
+        needed |= {
+            "gamma": ("learn", 0.985),
+            "entropy_coef": ("learn", 0.003),
+            "trail_patience": ("trail", 0),
+        }
+    for name, (group, value) in needed.items():
+        if not is_given(name):
+            config = config.changed(group, **{name: value})
+    return config
