@@ -95,6 +95,7 @@ def main(config: Config, flags: list[str]) -> None:
                 continue
             run = one(config, stage, seed, flags)
             report["runs"].append({**run, **made()})
+            report["runs"].sort(key=lambda run: (run["stage"], run["seed"]))
             config.out.parent.mkdir(parents=True, exist_ok=True)
             config.out.write_text(json.dumps(report, indent=1) + "\n")
             print(

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shlex
+import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -39,10 +40,13 @@ class InfoConfig:
 def processor() -> str:
     """The processor's name and its cores."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        # Knows the names of ARM processors, too, which /proc/cpuinfo does not have.
+        told = subprocess.run(
+            ["lscpu"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
+        ).stdout
     except OSError:
-        names = []
+        told = ""
+    names = [line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("Model name")]
     return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
