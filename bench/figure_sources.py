@@ -77,8 +77,7 @@ def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]
 
 def first_seeds() -> list[dict[str, Any]]:
     """Of every stage that was trained with the defaults on two cores, the run with seed 0."""
-    runs = [run for run in load("learning-cpu.json")["runs"] if run["seed"] == 0 and not run["flags"]]
-    return sorted(runs, key=lambda run: run["stage"])
+    return [run for run in load("stages-cpu.json")["runs"] if run["seed"] == 0 and not run["flags"]]
 
 
 def stages_table() -> str:
