@@ -39,13 +39,8 @@ class InfoConfig:
 
 def processor() -> str:
     """The processor's name and its cores."""
-    try:
-        # Knows the names of ARM processors, too, which /proc/cpuinfo does not have.
-        told = subprocess.run(
-            ["lscpu"], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
-        ).stdout
-    except OSError:
-        told = ""
+    # Knows the names of ARM processors, too, which /proc/cpuinfo does not have.
+    told = subprocess.run("LC_ALL=C lscpu", shell=True, capture_output=True, text=True).stdout
     names = [line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("Model name")]
     return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 

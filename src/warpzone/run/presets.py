@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from warpzone.collect.config import CollectConfig
 from warpzone.envs.config import ViewConfig
@@ -57,7 +56,6 @@ PRESETS = {"cpu": CPU, "gpu": GPU}
 NEEDS_DOWN = {"8-4", GAME}
 """Stages that can only be finished through pipes."""
 MAZES = {"4-4", "7-4", "8-4"}
-"""Stages that send the player back who takes a wrong lane."""
 
 
 def preset(name: Preset) -> TrainConfig:
@@ -82,7 +80,7 @@ def _has_cuda() -> bool:
 def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> TrainConfig:
     """The preset with what its stages need, but for what the user has given: the down button where pipes are on the
     way; in mazes more foresight, less randomness, and a trail from the start (2026-11-17-less-entropy-in-mazes.md)."""
-    stages, needed = set(config.stage.names()), dict[str, tuple[str, Any]]()
+    stages, needed = set(config.stage.names()), dict[str, tuple[str, object]]()
     if stages & NEEDS_DOWN:
         needed["action_type"] = "view", "complex"
     if stages <= MAZES:
