@@ -35,9 +35,9 @@ SPECIALIST: Mapping[str, Flags] = {
     },
 }  # fmt: skip
 MAZE: Mapping[str, Flags] = {
-    # Noise, like randomness of its own, would delay the reverse curriculum, which moves its start back once episodes
-    # from there succeed: `train` has settings for mazes (2026-11-17-less-entropy-in-mazes.md). 8-4 took 60 million
-    # decisions before these (2026-11-16-mazes.md): with more environments a GPU makes more of them a second.
+    # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once
+    # most episodes from there succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): with more environments a
+    # GPU makes more of them a second.
     "cpu": {"noisy-sticky": 0, "gamma": 0.985},
     "gpu": {"noisy-sticky": 0, "gamma": 0.985, "num-envs": 1024, "minibatch-size": 4096},
 }

@@ -79,7 +79,7 @@ def _has_cuda() -> bool:
 
 def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> TrainConfig:
     """The preset with what its stages need, but for what the user has given: the down button where pipes are on the
-    way; in mazes more foresight, less randomness, and a trail from the start (2026-11-17-less-entropy-in-mazes.md)."""
+    way; in mazes more foresight, and a trail from the start (docs/research/2026-11-16-mazes.md)."""
     stages, needed = set(config.stage.names()), dict[str, tuple[str, object]]()
     if stages & NEEDS_DOWN:
         needed["action_type"] = "view", "complex"
