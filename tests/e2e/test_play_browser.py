@@ -123,6 +123,24 @@ def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: 
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+WITHOUT_PICTURES = """
+const Whole = WebSocket;
+window.WebSocket = class extends Whole {
+  addEventListener(type, hear) {
+    super.addEventListener(type, (event) => type === "message" && typeof event.data !== "string" ? null : hear(event));
+  }
+};
+"""
+"""Pictures never arrive at a page in which this ran first."""
+
+
+def test_a_page_is_connecting_until_there_is_a_picture(browser: Any, page: str) -> None:
+    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WITHOUT_PICTURES})
+    browser.get(page)
+    wait(lambda: "click one" in text(browser, "folder") and browser.find_element(By.ID, "pause").is_enabled())
+    assert text(browser, "state") == "connecting"
+
+
 @pytest.mark.parametrize("command", [("play", "--level", "own.json"), ("levels", "play", "own.json")])
 def test_a_person_plays_a_level(browser: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
     levels.save(levels.generate(3, difficulty=0.2), tmp_path / "own.json")

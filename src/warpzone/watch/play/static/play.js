@@ -83,7 +83,7 @@ const showFacts = (facts) => {
   showState();
 };
 const showState = () => {
-  const state = !view.player ? "watching" : view.facts?.paused ? "paused" : "playing";
+  const state = !view.player ? "watching" : view.facts.paused ? "paused" : "playing";
   $("state").textContent = view.viewers > 1 ? `${state}, ${view.viewers} pages open` : state;
   $("state").className = `pill ${{ playing: "running", paused: "paused", watching: "finished" }[state]}`;
 };
@@ -94,7 +94,7 @@ const showPicture = async (data) => {
   $("screen").getContext("2d").drawImage(picture, 0, 0);
   picture.close();
   $("screen").dataset.pictures = String(1 + Number($("screen").dataset.pictures ?? 0));
-  showFacts(facts);
+  if (view.socket.readyState === 1) showFacts(facts);
 };
 const showSaves = (saves) => $("saves").replaceChildren(...saves.map(({ name }) => {
   const item = make("li"), open = make("button", name), download = make("a", "download");
@@ -110,7 +110,7 @@ const HEARD = {
     Object.assign(view, { player, viewers });
     told = 0; tell();
     for (const id of ["stage", "pause", "restart", "next", "save-replay", "save-start"]) $(id).disabled = !player;
-    showState();
+    if (view.facts) showState(); // before the first picture: still connecting
   },
   saves: ({ saves, folder }) => { showSaves(saves); if (folder) $("folder").textContent = `in ${folder}; click one to continue from there`; },
   said: ({ text, good }) => answer(text, good),
@@ -125,7 +125,7 @@ const connect = () => {
     HEARD[message.type]?.(message);
   });
   socket.addEventListener("close", () => {
-    Object.assign(view, { player: false, viewers: 0 });
+    Object.assign(view, { player: false, viewers: 0, facts: null });
     told = 0;
     $("state").textContent = "connection lost"; $("state").className = "pill lost";
     setTimeout(() => { view.socket = connect(); }, 1500);
