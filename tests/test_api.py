@@ -138,14 +138,21 @@ def test_a_stage_that_ends_behind_a_pipe_gets_actions_with_down() -> None:
 
 
 def test_mazes_have_settings_of_their_own_unless_others_are_given() -> None:
-    def chosen(**given: Any) -> tuple[float, int]:
-        config = resolve(given, "cpu")
-        return config.learn.gamma, config.trail.trail_patience
+    def flat(**given: Any) -> dict[str, Any]:
+        parts = resolve(given, "cpu").as_dict()
+        return {name: value for part in parts.values() for name, value in part.items()}
 
-    usual = chosen(stages="1-1")
-    assert chosen(stages="4-4") == chosen(stages="4-4,8-4") == (0.985, 0)
-    assert chosen(stages="4-4,1-1") == usual != chosen(stages="4-4")
-    assert chosen(stages="7-4", gamma=0.9) == (0.9, 0)
+    def differs(**given: Any) -> dict[str, Any]:
+        """Settings that differ from those of 1-1, beside the stages themselves."""
+        usual = flat(stages="1-1")
+        return {
+            name: value for name, value in flat(**given).items() if value != usual[name] and name != "stages"
+        }
+
+    assert differs(stages="4-4") == {"gamma": 0.985, "trail_patience": 0}
+    assert differs(stages="4-4,8-4") == {"gamma": 0.985, "trail_patience": 0, "action_type": "complex"}
+    assert differs(stages="4-4,1-1") == {}
+    assert differs(stages="7-4", gamma=0.9) == {"gamma": 0.9, "trail_patience": 0}
 
 
 def test_a_run_on_generated_levels_is_recorded_and_evaluated(tmp_path: Path) -> None:

@@ -84,11 +84,7 @@ def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> Tr
     if stages & NEEDS_DOWN:
         needed["action_type"] = "view", "complex"
     if stages <= MAZES:
-        needed |= {
-            "gamma": ("learn", 0.985),
-            "entropy_coef": ("learn", 0.003),
-            "trail_patience": ("trail", 0),
-        }
+        needed |= {"gamma": ("learn", 0.985), "trail_patience": ("trail", 0)}
     for name, (group, value) in needed.items():
         if not is_given(name):
             config = config.changed(group, **{name: value})
