@@ -6,8 +6,9 @@ Plays the movie, if one is given, and random frames on consoles that differ only
 memory, cycles and screens; plays vectors of environments with every instruction set of this processor, on one
 thread and on all, and compares observations, rewards and snapshots. Exits 1 at the first difference.
 
-The random frames come in parts of PART. After each part the results so far are written to --out, and the same
-command continues there, unless the engine was built anew since.
+The random frames come in parts of PART, one per core at a time. After each part the results so far are written to
+--out, and the same command continues there, unless the engine was built anew since. Two machines that played the same
+parts must have the same digests.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,9 @@ WAYS = {
     "translator": {"skip_idle_loops": True, "translate": True},
 }
 HELD, ENVIRONMENTS, SKIP = 8, 16, 4
-PART = 50_000
+PART = 250_000
+START, OPER_MODE, TITLE = 0x08, 0x770, 0
+"""The button, and where the game's RAM says that it shows the title."""
 
 
 def movie_buttons(path: Path) -> list[int]:
@@ -47,21 +52,22 @@ def movie_buttons(path: Path) -> list[int]:
     return held[1:]
 
 
-def random_buttons(frames: int, seed: tuple[int, int]) -> Iterator[int]:
-    """Starts the game, then mostly runs to the right; now and then anything at all."""
+def random_buttons(turns: int, seed: tuple[int, int]) -> Iterator[int]:
+    """Mostly runs to the right; now and then anything at all but start, which would pause the game."""
     dice = np.random.default_rng(seed)
-    yield from ([0] * 40 + [8] * 4 + [0] * 60)[:frames]
-    for _ in range(max(frames - 104, 0)):
+    for _ in range(turns):
         anything = dice.random() < 0.2
-        yield int(dice.integers(256)) & 0xF7 if anything else int(dice.choice([0x80, 0x82, 0x83, 0x81]))
+        yield int(dice.integers(256)) & ~START if anything else int(dice.choice([0x80, 0x82, 0x83, 0x81]))
 
 
-def compare_ways(buttons: Iterator[int], what: str) -> int:
-    """Frames played, the same in every way."""
+def compare_ways(buttons: Iterator[int], what: str) -> tuple[int, str]:
+    """Frames played, the same in every way, and a digest of all their states."""
     machines = {name: Machine(rom()) for name in WAYS}
-    frames = 0
+    frames, found = 0, hashlib.sha256()
     for turn, held in enumerate(buttons):
         count = 1 if what == "movie" else HELD
+        if what == "random" and turn % 16 == 8 and next(iter(machines.values())).ram[OPER_MODE] == TITLE:
+            held = START  # from power-on, and whenever all lives are lost
         frames += count
         drawn = turn % 16 == 0
         states = set()
@@ -71,7 +77,9 @@ def compare_ways(buttons: Iterator[int], what: str) -> int:
             states.add((machine.ram.tobytes(), machine.cycles, screen))
         if len(states) != 1:
             raise SystemExit(f"{what}: the ways part by frame {frames}")
-    return frames
+        ram, cycles, screen = states.pop()
+        found.update(ram + cycles.to_bytes(8, "little") + screen)
+    return frames, found.hexdigest()
 
 
 def digest(decisions: int, threads: int, seed: int) -> str:
@@ -111,29 +119,36 @@ def started(out: Path | None, seed: int) -> dict[str, Any]:
     """The results to continue, or empty ones."""
     engine = hashlib.sha256(Path(str(_native.__file__)).read_bytes()).hexdigest()[:16]
     fresh: dict[str, Any] = {
-        "engine": engine, "seed": seed, "ways": list(WAYS), "parts": 0, "frames": {"random": 0},
+        "engine": engine, "seed": seed, "ways": list(WAYS), "parts": 0, "frames": {"random": 0}, "digests": {},
         "vectors": {"frames": 0, "digests": {}}, "seconds": 0.0,
     }  # fmt: skip
     if out and out.exists():
         before = json.loads(out.read_text())
-        if (before.get("engine"), before.get("seed")) == (engine, seed):
+        if (before.get("engine"), before.get("seed")) == (engine, seed) and fresh.keys() <= before.keys():
             return {key: before[key] for key in fresh}
         print(f"{out} is of another build or seed: starting anew", file=sys.stderr)
     return fresh
 
 
-def play_part(results: dict[str, Any], frames: int) -> None:
-    """Add so many random frames of each comparison."""
-    seed, part = results["seed"], results["parts"]
-    played = compare_ways(random_buttons(max(frames // HELD, 1), (seed, part)), "random")
-    digests = compare_sets(frames, seed * 1_000_003 + part)
-    before = results["vectors"]["digests"]
-    results["vectors"]["digests"] = {
-        way: hashlib.sha256((before.get(way, "") + now).encode()).hexdigest() for way, now in digests.items()
-    }
+def play_part(seed: int, part: int, frames: int) -> tuple[int, str, dict[str, str]]:
+    """So many random frames of each comparison."""
+    played, states = compare_ways(random_buttons(max(frames // HELD, 1), (seed, part)), "random")
+    return played, states, compare_sets(frames, seed * 1_000_003 + part)
+
+
+def add_part(results: dict[str, Any], frames: int, outcome: tuple[int, str, dict[str, str]]) -> None:
+    """Count a part's frames and chain its digests to those before."""
+    played, states, sets = outcome
+    chain(results["digests"], "random", states)
+    for way, found in sets.items():
+        chain(results["vectors"]["digests"], way, found)
     results["frames"]["random"] += played
     results["vectors"]["frames"] += frames
     results["parts"] += 1
+
+
+def chain(digests: dict[str, str], name: str, found: str) -> None:
+    digests[name] = hashlib.sha256((digests.get(name, "") + found).encode()).hexdigest()
 
 
 def main() -> None:
@@ -172,13 +187,23 @@ def main() -> None:
         print(f"{done:,} of {given.frames:,} frames, {results['seconds']:,.0f} s", file=sys.stderr)
 
     if given.movie and "movie" not in results["frames"]:
-        results["frames"]["movie"] = compare_ways(iter(movie_buttons(given.movie)), "movie")
+        played, states = compare_ways(iter(movie_buttons(given.movie)), "movie")
+        results["frames"]["movie"], results["digests"]["movie"] = played, states
         record()
-    while (left := given.frames - results["frames"]["random"]) > 0:
-        if time.perf_counter() - began > 60 * given.minutes:
-            break
-        play_part(results, min(left, PART))
-        record()
+    with ProcessPoolExecutor(cores := os.cpu_count() or 1) as pool:
+        waiting: deque[tuple[int, Future[Any]]] = deque()
+        planned, part = results["frames"]["random"], results["parts"]
+        while True:
+            in_time = time.perf_counter() - began < 60 * given.minutes
+            while in_time and len(waiting) < cores and planned < given.frames:
+                frames = min(given.frames - planned, PART)
+                waiting.append((frames, pool.submit(play_part, given.seed, part, frames)))
+                planned, part = planned + frames, part + 1
+            if not waiting:
+                break
+            frames, played_part = waiting.popleft()
+            add_part(results, frames, played_part.result())
+            record()
     record()
     print(json.dumps(report(), indent=2))
 

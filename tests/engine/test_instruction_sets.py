@@ -90,5 +90,6 @@ def test_identity_bench_compares_every_way_and_continues(tmp_path: Path) -> None
     assert len(set(first["vectors"]["digests"].values())) == 1
     more = play(2400)
     assert more["frames"] == {"random": 2400}
+    assert more["digests"]["random"] != first["digests"]["random"]
     assert more["vectors"]["frames"] == 2400
     assert more["vectors"]["digests"] != first["vectors"]["digests"]
