@@ -18,10 +18,10 @@ WRITTEN = "<!-- Written by `python bench/reference.py docs` from the settings in
 SETTINGS = """# Settings
 
 The flags of `warpzone train`: `warpzone train -h` shows the common ones, `warpzone train --help-all` all of them. A
-boolean flag `--x` is switched off by `--no-x`. A setting that you do not give is taken from the run that is resumed.
-In a new run it is taken from the [preset](#presets), or is the default. Which settings suit which stage:
-[settings by stage](stages.md). Network and algorithm: [settings of the learner](settings-learning.md). Flags of the
-other commands: [commands](commands.md).
+boolean flag `--x` is switched off by `--no-x`. A setting that you do not give is taken from the run that is resumed,
+unless you give `--preset`. Otherwise it is taken from the [preset](#presets), or is the default. Which settings suit
+which stage: [settings by stage](stages.md). Network and algorithm: [settings of the learner](settings-learning.md).
+Flags of the other commands: [commands](commands.md).
 
 ## Environment variables
 
@@ -64,7 +64,8 @@ TEACHERS = "Policy distillation from other agents (kickstarting)."
 def settings_page() -> str:
     """The settings of a training: what to learn, how long and where."""
     text = [SETTINGS, WRITTEN, variables_table(), "\n## Presets\n"]
-    text += ["What `--preset` changes. `auto` selects `gpu` if CUDA is available, else `cpu`.\n"]
+    text += ["What `--preset` changes. `auto` selects `gpu` if CUDA is available, else `cpu`."]
+    text += ["Some stages have other defaults: [settings by stage](stages.md).\n"]
     text += ["<!-- presets: warpzone info presets -->", preset_table(), "<!-- end of presets -->"]
     return "\n".join([*text, *_groups(of_learning=False)]) + "\n"
 

@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class StageResult:
-    """The episodes of one stage. `low` and `high` enclose the clear rate with 95 % confidence (Wilson)."""
+    """The episodes of one stage. `interval` encloses the clear rate with 95 % confidence (Wilson)."""
 
     stage: str
     episodes: int

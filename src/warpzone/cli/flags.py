@@ -43,14 +43,13 @@ SEED_NAMES = {
 SWITCHES = {
     "AUTO_MEM": "1: reduce memory use step by step if memory runs out at the start",
     "MARIO_ALLOW_CPU_AUTO": "1: let `--device auto` train a GPU-sized network on a CPU",
-    "MARIO_SHAPING_DEBUG": "1: print `[reward][warn] dx_missed` where a position is missing",
+    "MARIO_SHAPING_DEBUG": "1: print `[reward][warn] dx_missed` when no environment moves forward",
     "MARIO_PER_FP16_SCALARS": "0: keep the replay's scalars in float32",
     "MARIO_SUPPRESS_FC_STAGE_WARN": "1: do not warn about a stage that a backend can't start",
     "MARIO_FC_STRICT_STAGE": "1: such a stage is an error",
     "WARPZONE_ROM": "path of the ROM, also in Python",
     "WARPZONE_PORTABLE": "no effect any more: every build runs on every processor of its architecture",
     "WARPZONE_SIMD": "instruction set of the engine: baseline, avx2, avx512 or neon",
-    "WARPZONE_SANITIZE": "1: build with sanitizers (when installing)",
     "WARPZONE_FUZZ_SECONDS": "seconds that the engine's fuzz test runs",
     "WARPZONE_FUZZ_SEED": "seed of the engine's fuzz test",
 }

@@ -124,9 +124,9 @@ class StageConfig:
     rom: str = ""
     """Path of the ROM; by default $WARPZONE_ROM or the installed package's."""
     env_threads: int = 0
-    """Emulation threads (0 = one per core)."""
+    """Emulation threads (0 = one per core; one fewer with --overlap-collect)."""
     curriculum: Literal["fixed", "uniform", "progress"] = "uniform"
-    """Stage sampling: uniform, by learning progress, or with fixed shares."""
+    """Stage sampling: uniform or by learning progress; fixed is the same as uniform."""
 
     def names(self) -> list[str]:
         """The stages as names; all generated levels together come last, as one."""

@@ -34,7 +34,7 @@ class RewardConfig:
     reward_signed_distance: bool = False
     """Reward signed movement instead of new ground, as gym-super-mario-bros does."""
     reward_distance_cap: float = 30.0
-    """Maximum rewarded distance per decision, in pixels."""
+    """Maximum rewarded distance per decision, in pixels; none with --ground stood."""
     reward_score_weight: float = 0.0
     """Reward per point of the game's score."""
     reward_flag: float = 50.0

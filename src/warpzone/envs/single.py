@@ -17,7 +17,7 @@ Info = dict[str, Any]
 class MarioEnv(gym.Env[NDArray[np.uint8], np.int64]):
     """Super Mario Bros as `gymnasium.make("warpzone/SuperMarioBros-v0", stage="1-1")` gives it.
 
-    Takes the arguments of `MarioVectorEnv`, less the number of environments and threads.
+    Takes the arguments of `MarioVectorEnv`, less the number of environments, threads and `autoreset_mode`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012

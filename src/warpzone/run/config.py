@@ -71,9 +71,9 @@ class RunConfig:
     torch_threads: int = 0
     """CPU threads of torch (0 = all cores; one with a GPU)."""
     checkpoint_envs: bool = True
-    """Save environment states in checkpoints, to resume in mid-episode."""
+    """Save environment states too, to resume in mid-episode; not with --overlap-collect."""
     record_video: bool = True
-    """Record a video of the best policy at the end."""
+    """Record a video of the final policy: the best of eight episodes."""
     video_interval: int = 0
     """Record a video every N updates (0 = only at the end)."""
     trust_code: bool = False
@@ -132,9 +132,9 @@ class WatchConfig:
     on_stall: Literal["warn", "stop"] = "warn"
     """Reaction to a missing heartbeat: warn, or stop with a checkpoint."""
     slow_step_trace_threshold: float = 0.0
-    """Dump all stacks when several steps take N seconds (0 = never)."""
+    """Dump all stacks when three rollouts take longer than N seconds (0 = never)."""
     slow_step_trace_window: float = 60.0
-    """Window for counting slow steps, in seconds."""
+    """Window for counting slow rollouts, in seconds."""
     monitor_interval: float = 5.0
     """Seconds between samples of CPU, memory and GPU."""
     profile: bool = False

@@ -5,7 +5,7 @@ Exit codes of the command line:
 | code | constant           | meaning                                                                 |
 |------|--------------------|-------------------------------------------------------------------------|
 | 0    | `EXIT_OK`          | everything that was asked for is done                                   |
-| 1    | `EXIT_FAILED`      | an unexpected exception, or a `--check` that found something to repair  |
+| 1    | `EXIT_FAILED`      | an unexpected exception, non-finite weights, or a `--check` that failed |
 | 2    | `EXIT_BAD_INPUT`   | a `warpzone.Error`: the one-sentence message says what to fix           |
 | 3    | `EXIT_STALLED`     | stopped by the watchdog (`--on-stall stop`), `latest` saved             |
 | 130  | `EXIT_INTERRUPTED` | stopped by SIGINT, `latest` saved                                       |

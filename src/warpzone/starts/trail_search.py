@@ -37,7 +37,7 @@ class TrailSearch:
         stage = self.stages[number]
         if stage == GAME:
             return None
-        self.say(f"[train] {stage}: no progress from its start; searching for a trail by random play")
+        self.say(f"[train] {stage}: searching for a trail by random play")
         trail = find_trail(
             stage, rom_sha256=self.rom_sha256, frame_skip=self.view.frame_skip, rom=self.rom, minutes=MINUTES,
             should_stop=self.should_stop,
