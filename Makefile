@@ -50,7 +50,7 @@ export CHOSEN ?= -m 'not long'
 test: ## all checks but those that take minutes each
 	@$(MAKE) --no-print-directory -j2 packages setup
 	@nice -n 10 $(MAKE) --no-print-directory lint & lint=$$!; \
-		$(BIN)/python -m pytest -n 2 --dist loadgroup $(CHOSEN) $(ARGS); tests=$$?; \
+		$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(CHOSEN) $(ARGS); tests=$$?; \
 		wait $$lint || { echo "[lint] failed: see above, or run make lint"; exit 1; }; exit $$tests
 
 test-all: CHOSEN =

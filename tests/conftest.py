@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -18,8 +19,22 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
 
 
+LONG = ("cluster", "native", "e2e")
+"""Folders whose tests take longest: first, so that no process waits for them in the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """One process runs a file, or all files that start a Ray cluster: two that start at once take too long for Ray."""
-    for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group("cluster" if folder == "cluster" else str(item.path)))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "cluster" if file.startswith("tests/cluster/") else file
+
+    return ByFile(config, log)
