@@ -300,3 +300,39 @@ def test_a_stage_whose_search_failed_is_not_searched_again() -> None:
     for _ in range(60):
         made.observe(slice(0, 4), ended(1, False, False, False))
     assert searched == [1]
+
+
+@pytest.mark.parametrize("patience", [0, 10])
+def test_progress_does_not_bring_a_search_back_that_failed(patience: int) -> None:
+    searched: list[int] = []
+    config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=patience)
+    made = ReverseCurriculum(
+        {}, ["4-4"], config, lambda: np.array([1.0]), search=lambda stage: searched.append(stage)
+    )
+    made.columns.attach([Recorder()])
+    for episode in range(200):
+        cleared = episode > 50 and episode % 3 == 0
+        made.observe(slice(0, 4), ended(0, cleared, False, False, progress=max(0, episode - 50)))
+    assert searched == [0]
+
+
+def test_a_search_that_was_broken_off_begins_again_after_a_resume() -> None:
+    is_stopping, searched = True, list[int]()
+
+    def search(stage: int) -> list[list[bytes]]:
+        searched.append(stage)
+        return [] if is_stopping else [[bytes([i])] for i in range(40)]
+
+    config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=0)
+    made = ReverseCurriculum({}, ["4-4", "7-4"], config, lambda: np.array([0.5, 0.5]), search=search)
+    made.columns.attach([Recorder()])
+    made.observe(slice(0, 4), ended(0, False, False, False))
+    assert searched == [0]  # one at a step: each may take minutes
+    again = ReverseCurriculum({}, made.stages, config, made._weights, search=search)
+    again.load_state_dict(made.state_dict())
+    again.columns.attach([Recorder()])
+    is_stopping = False
+    for _ in range(2):
+        again.observe(slice(0, 4), ended(0, False, False, False))
+    assert searched == [0, 0, 1]
+    assert list(again.metrics()["trail_cleared"]) == ["4-4", "7-4"]

@@ -182,6 +182,7 @@ class Session:
             self.say(str(plan.source))
             saved = load_checkpoint(plan.source.path).of_training()
             self.state.restore_learned(saved)
+            self.run.episodes.forget_others(self.stages)
             if self.curriculum.adapts:
                 components.set_stage_weights(self.curriculum.weights())
         elif plan.first_weights is not None:
@@ -282,8 +283,8 @@ def open_session(
     trails = "" if config.stage.levels else config.trail.trails
     if trails == AUTO and config.backend.backend == "native":
         search = TrailSearch(
-            plan.folder / "trails", stages, config.view, plan.rom_sha256, rom, say, lambda: bool(stop)
-        )
+            plan.folder / "trails", stages, config.view, plan.rom_sha256, rom, say, lambda: session.is_stopping()
+        )  # fmt: skip
         ways = search.known() if plan.source is not None else {}
     else:
         ways = load_ways(trails, stages, config.view, plan.rom_sha256, rom)

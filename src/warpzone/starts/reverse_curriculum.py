@@ -34,13 +34,11 @@ PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
 """Update rates of the clear rates of parts, of places in them and of the true start."""
 REACH_RATE, FURTHER = 0.01, 1.02
 """Update rate of the mean ground covered from the true start, and the gain that counts as progress."""
-
-
 NEVER = 1 << 62
 """Patience that no run uses up."""
 AUTO = "auto"
 Search = Callable[[int], Sequence[Sequence[bytes]] | None]
-"""Gives the places along the trail of a stage, by its number; None if no trail was found."""
+"""Gives the places along the trail of a stage, by its number; None if there is none, no places if it was broken off."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Way:
         further = self.reach > FURTHER * self.furthest
         if further:
             self.furthest = self.reach
-        if self.patience > 0:
+        if 0 < self.patience < NEVER:
             self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
 
     def need(self) -> float:
@@ -215,10 +213,10 @@ class ReverseCurriculum:
                     start = self.ways[stage].choose(self._random)
                     self._queued[columns.start + row] = stage, start
                     self.columns.queue_start(columns.start + row, self.ways[stage].starts[start])
-            if self._search is not None:
-                for stage, way in self.ways.items():
-                    if way.is_wanted():
-                        self.ways[stage] = way.along(self._search(stage))
+            # One search at a step: each may take minutes.
+            wanted = [stage for stage, way in self.ways.items() if way.is_wanted()]
+            if self._search is not None and wanted and (found := self._search(wanted[0])) != []:
+                self.ways[wanted[0]] = self.ways[wanted[0]].along(found)
 
     def metrics(self) -> dict[str, Any]:
         """Clear rates from the trails, and the share of episodes on trails since the last call."""

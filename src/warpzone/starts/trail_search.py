@@ -33,15 +33,19 @@ class TrailSearch:
         return {i: places_along(trail, self.view, self.rom) for i, trail in trails.items() if trail}
 
     def __call__(self, number: int) -> list[tuple[bytes, ...]] | None:
-        """Search one stage; the places along its trail, or None if there is none in the time."""
+        """Search one stage; the places along its trail, None if there is none in the time, [] if it was stopped."""
         stage = self.stages[number]
         if stage == GAME:
             return None
+        if self.should_stop():
+            return []
         self.say(f"[train] {stage}: searching for a trail by random play")
         trail = find_trail(
             stage, rom_sha256=self.rom_sha256, frame_skip=self.view.frame_skip, rom=self.rom, minutes=MINUTES,
             should_stop=self.should_stop,
         )  # fmt: skip
+        if trail is None and self.should_stop():
+            return []
         if trail is None:
             self.say(f"[train][warn] {stage}: no trail found; learning continues from its start")
             return None
