@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields, replace
@@ -160,7 +161,10 @@ def train(
     if config.run.record_video and outcome.progress.update and not outcome.exit_code:
         stage, rom = config.stage.names()[0], config.stage.rom or None
         path = outcome.folder / "videos" / f"final_{stage}.mp4"
-        record_best(agent, stage, path, Style(overlay=True), seed=config.run.seed, rom=rom)
+        try:
+            record_best(agent, stage, path, Style(overlay=True), seed=config.run.seed, rom=rom)
+        except (OSError, ConfigError) as error:
+            warnings.warn(f"no video: {error}", stacklevel=2)
     return replace(outcome, agent=agent)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.evaluation import Trial, evaluate_stage, idle_starts
 from warpzone.agents.intervals import clears_needed, wilson
 from warpzone.envs.make import make_envs
+from warpzone.errors import ConfigError
 from warpzone.run.presets import CPU
 
 RIGHT_RUN_JUMP, RIGHT_RUN = 4, 3
@@ -30,8 +33,6 @@ class Scripted(Agent):
 
 @pytest.fixture(scope="module")
 def agent() -> Scripted:
-    from dataclasses import replace
-
     view = replace(CPU.view, step_limit=100, stall_limit=0, noop_max=30)
     torch.manual_seed(0)
     policy = make_policy(CPU.model, view, 1, torch.device("cpu"), "auto", 1)
@@ -71,6 +72,17 @@ def test_idle_starts_are_the_start_of_the_stage_after_0_1_2_idle_frames() -> Non
         plain.step(np.zeros(1, np.int64))
     envs.close()
     plain.close()
+
+
+def test_a_limit_of_the_view_does_not_begin_idle_starts_over() -> None:
+    starts = idle_starts(replace(CPU.view, stall_limit=5, step_limit=8), "1-1", 20)
+    assert len(set(starts)) == 20
+
+
+def test_a_trial_that_cant_be_played_is_refused() -> None:
+    for bad in ({"noop_max": -1}, {"sticky": 1.5}):
+        with pytest.raises(ConfigError, match=r"must be (at least 0|from 0 to 1)"):
+            Trial(**bad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

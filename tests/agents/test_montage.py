@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,12 @@ def test_a_take_is_filmed_as_it_was_played(agent: Agent) -> None:
     tiles = np.split(frames[-1], 2, axis=1 if frames[0].shape[0] == height else 0)
     assert (tiles[0] == tiles[1]).all()
     assert (frames[0] != frames[-1]).any()
+
+
+@pytest.mark.parametrize("skip", [1, 3])
+def test_it_has_half_the_frames_of_the_game_whatever_the_frame_skip(skip: int) -> None:
+    view, take = replace(CPU.view, frame_skip=skip), Take("1-1", [3] * 12, False, 0)
+    assert sum(1 for _ in montage_frames(view, [take], threads=1)) == 12 * skip // 2 + LINGER_S * 30
 
 
 def test_an_episode_stands_still_when_it_is_over(agent: Agent) -> None:

@@ -50,3 +50,11 @@ def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:
     assert int(steps[-1].final["progress"][0]) == take.progress
     assert [int(step.actions[0]) for step in steps] == take.actions
     envs.close()
+
+
+def test_a_take_of_one_of_many_levels_is_shown_on_that_level(agent: Agent) -> None:
+    stage, view = "levels-0-7@0.3", replace(VIEW, stall_limit=20)
+    take = best_take(agent, view, stage, tries=4, seed=2, threads=1)
+    assert take.stage.startswith("seed ")
+    *_, (last, _) = play_frames(Replayed(take), view, stage, seed=2, level=take.stage)
+    assert int(last.info["progress"][0]) == take.progress

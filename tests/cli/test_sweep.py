@@ -18,7 +18,7 @@ optuna = pytest.importorskip("optuna", reason="Optuna is not installed: pip inst
 
 def sweep(runs: Path, trials: int) -> None:
     own = ["--name", "s", "--trials", str(trials), "--search", "learning_rate,gamma", "--runs-dir", str(runs)]
-    assert run([*own, "--prune-every", "1", "--", *SMALL, "--total-updates", "2"]) == 0
+    assert run([*own, "--prune-every", "1", "--", *SMALL, "--total-updates", "2", "--seed", "40"]) == 0
 
 
 def test_a_study_goes_on_where_it_was_and_draws_what_mattered(tmp_path: Path) -> None:
@@ -26,10 +26,13 @@ def test_a_study_goes_on_where_it_was_and_draws_what_mattered(tmp_path: Path) ->
     sweep(tmp_path, 1)
     study = optuna.load_study(study_name="s", storage=f"sqlite:///{tmp_path / 's.db'}")
     assert [trial.number for trial in study.trials] == [0, 1, 2]
+    rates = [trial.params["learning_rate"] for trial in study.trials]
+    assert len(set(rates)) == 3  # what is added is not the first search again
     for trial in study.trials:
         config = json.loads((tmp_path / f"s-trial-{trial.number:04d}" / "config.json").read_text())
         assert config["learn"]["learning_rate"] == pytest.approx(trial.params["learning_rate"])
         assert config["learn"]["gamma"] == trial.params["gamma"]
+        assert config["run"]["seed"] == 40 + trial.number
     assert (tmp_path / "s_plots" / "parallel.png").stat().st_size > 1000
 
 

@@ -9,6 +9,9 @@ import pytest
 
 from tests.run.small_runs import SMALL, small_run
 from warpzone.cli.main import main
+from warpzone.cli.train import settings
+from warpzone.run.presets import preset
+from warpzone.watch.metrics import read_metrics
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +87,35 @@ def test_stages_from_the_environment_are_recorded_one_by_one_as_with_the_flag(
     assert capsys.readouterr().out == "[record] 4-1 of done to done_4-1.mp4\n"
     assert main([*record, "--out", "one.mp4"]) == 2
     assert "there are 2 stages: name a folder" in capsys.readouterr().err
+
+
+def test_a_variable_that_says_no_does_not_start_a_fresh_run(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = ["--run-name", "done", "--runs-dir", str(runs)]
+    saved = json.loads((runs / "done" / "config.json").read_text())["collect"]["num_envs"]
+    monkeypatch.setenv("WARPZONE_FRESH", "0")
+    assert settings(here).collect.num_envs == saved != preset("cpu").collect.num_envs
+    monkeypatch.setenv("WARPZONE_FRESH", "1")
+    assert settings([*here, "--preset", "cpu"]).collect.num_envs == preset("cpu").collect.num_envs
+
+
+def test_a_target_that_cant_be_shown_is_said_and_a_video_that_cant_be_written_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "videos").write_text("no folder")
+    flags = [*SMALL, "--runs-dir", str(tmp_path), "--run-name", "run", "--plain", "--total-updates", "1"]
+    assert main(["train", *flags, "--until-clear-rate", "0.99", "--record-video"]) == 0
+    said = capsys.readouterr().out
+    assert "256 fresh episodes can't show 99.0% with 95% confidence" in said
+    assert "[train][warn] no video: " in said
+    assert "all updates are done" in said
+
+
+def test_clear_rates_of_stages_that_are_no_longer_trained_are_forgotten(tmp_path: Path) -> None:
+    limited = ["--run-name", "moved", "--step-limit", "20"]
+    small_run(tmp_path, *limited, "--total-updates", "2", "--stages", "1-1")
+    assert list(read_metrics(tmp_path / "moved")[-1]["clear_rate"]) == ["1-1"]
+    small_run(tmp_path, *limited, "--total-updates", "4", "--stages", "1-2")
+    assert list(read_metrics(tmp_path / "moved")[-1]["clear_rate"]) == ["1-2"]

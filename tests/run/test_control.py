@@ -173,6 +173,7 @@ def test_settings_may_stand_beside_the_command() -> None:
         ({"command": "set", "values": {"learning_rate": True}}, "must be a number"),
         ({"command": "set", "values": {"learning_rate": float("nan")}}, "must be a number"),
         ({"command": "set", "values": {"reward_flag": "many"}}, "must be a number"),
+        ({"command": "set", "values": {"reward_flag": 10**400}}, "must be a number"),
         ({"command": "set", "values": {"gamma": 0.5}}, "can't be changed"),
         ({"command": "set", "values": {"stage_mix": {"1-1": -1}}}, "Shares of stages"),
         ({"command": "set", "values": {"stage_mix": {"1-1": 0}}}, "one must be positive"),

@@ -189,6 +189,11 @@ def test_a_reward_function_replaces_the_reward(tmp_path: Path) -> None:
     wrong.reset(seed=0)
     with pytest.raises(ConfigError, match=r"reward function gave \(3,\)"):
         wrong.step(np.full(4, 3))
+    file.write_text("def failing(before, after):\n    return after['bonus']")
+    failing = MarioVectorEnv(4, "1-1", reward=RewardConfig(reward_function=f"{file}:failing"))
+    failing.reset(seed=0)
+    with pytest.raises(ConfigError, match=r"reward function fails \(mine.py, line 2\): KeyError: 'bonus'"):
+        failing.step(np.full(4, 3))
 
 
 def test_a_run_with_a_reward_function_resumes_and_plays(tmp_path: Path) -> None:

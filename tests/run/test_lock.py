@@ -74,3 +74,14 @@ def test_a_child_of_the_process_does_not_keep_the_lock(tmp_path: Path) -> None:
 TAKE = (
     "import sys, pathlib; from warpzone.run.lock import RunLock; RunLock(pathlib.Path(sys.argv[1])).close()"
 )
+
+
+def test_one_process_does_not_train_a_run_twice_either(tmp_path: Path) -> None:
+    lock = RunLock(tmp_path)
+    with pytest.raises(ConfigError, match="is being trained by this process"):
+        RunLock(tmp_path)
+    # Being refused does not let go of the lock.
+    held = subprocess.run([sys.executable, "-c", TAKE, str(tmp_path)], check=False, capture_output=True)
+    assert b"another process" in held.stderr
+    lock.close()
+    RunLock(tmp_path).close()

@@ -8,9 +8,10 @@ import pytest
 
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
+from warpzone.run.folder import run_folder
 from warpzone.run.log import Display
 from warpzone.run.loop import Outcome
-from warpzone.run.memory_ladder import train_within_memory
+from warpzone.run.memory_ladder import LADDER, step_down, train_within_memory
 from warpzone.run.progress import Progress
 
 from .small_runs import Quiet, small_config
@@ -86,3 +87,20 @@ def test_accumulation_never_becomes_less_on_the_way_down(
     slices = [config.learn.grad_accum for config in tried]
     assert slices == sorted(slices)
     assert slices[0] == 2
+
+
+def test_a_fresh_run_that_runs_out_of_memory_goes_on_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUTO_MEM", "1")
+    (tmp_path / "again").mkdir()
+    tried, _ = ladder(tmp_path, 600, "--run-name", "again", "--fresh")
+    assert [run_folder(config).name for config in tried] == ["again-2"] * 4
+
+
+def test_a_step_that_is_refused_is_left_out(tmp_path: Path) -> None:
+    config = small_config(tmp_path, "--double-buffer")
+    config = config.changed("collect", num_envs=18).changed("learn", minibatch_size=144)
+    for rung in range(len(LADDER)):
+        if (smaller := step_down(config, rung)) is not None:
+            assert smaller[1].collect.num_envs == 18

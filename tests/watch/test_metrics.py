@@ -143,6 +143,16 @@ def test_clear_rates_are_counted_per_stage_over_the_window(tmp_path: Path) -> No
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 7
 
 
+def test_stages_that_are_not_played_any_more_are_forgotten(tmp_path: Path) -> None:
+    log = EpisodeLog(tmp_path / "episodes.jsonl")
+    for stage in ("1-1", "1-2"):
+        record = {"stage": stage, "return": 1.0, "cleared": True, "start": "stage"}
+        log.add(record, update=1, global_step=1, elapsed_s=1.0)
+    log.forget_others(["1-2", "1-3"])
+    assert log.clear_rates() == {"1-2": 1.0}
+    log.close()
+
+
 def test_episodes_with_noise_have_a_rate_of_their_own(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
     for noisy, cleared in ((False, True), (True, False), (True, True), (True, False), (True, False)):

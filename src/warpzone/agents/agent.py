@@ -84,14 +84,9 @@ class Agent:
 
 
 def load_agent(
-    checkpoint: str,
-    runs_dir: Path,
-    device: torch.device,
-    threads: int = 1,
-    *,
-    encoder: str = "",
+    checkpoint: str, runs_dir: Path, device: torch.device, threads: int = 1, *, encoder: str = "",
     trust_code: bool = False,
-) -> Agent:
+) -> Agent:  # fmt: skip
     """The agent of a checkpoint file, of a weights file with its card, or of a run's best checkpoint.
 
     A custom encoder is `encoder` as the user named it, or with `trust_code` what is kept in the run's folder.

@@ -17,6 +17,7 @@ from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.telemetry import ENDS
 from warpzone.envs.vector import MarioVectorEnv
+from warpzone.errors import require
 
 MOST_ENVIRONMENTS = 256
 Mode = Literal["sampled", "greedy", "sticky"]
@@ -69,6 +70,10 @@ class Trial:
     """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
     seed: int = 12345
     threads: int = 0
+
+    def __post_init__(self) -> None:
+        require(self, "noop_max", at_least=0)
+        require(self, "sticky", at_least=0, at_most=1)
 
     def numbers_starts_of(self, stage: str) -> bool:
         """Whether episodes start after 0, 1, 2, ... idle frames: greedy ones, but for levels sampled per episode."""
@@ -124,7 +129,8 @@ def trial_envs(
 
 def idle_starts(view: ViewConfig, stage: str, count: int, **options: Any) -> list[bytes]:
     """Snapshots of a stage's start after 0, 1, 2, ... idle frames."""
-    envs = make_envs(view, 1, [stage], threads=1, frame_skip=1, frame_stack=1, noop_max=0, **options)
+    unlimited = replace(view, frame_skip=1, frame_stack=1, noop_max=0, stall_limit=0, step_limit=0)
+    envs = make_envs(unlimited, 1, [stage], threads=1, **options)
     try:
         envs.reset(seed=0)
         starts = [envs.snapshot(0)]

@@ -86,7 +86,7 @@ def montage_frames(
                 over = terminated | truncated
                 if held + 1 == view.frame_skip:
                     over |= np.array([t + 1 >= len(take.actions) for take in takes])
-                draws = held % 2 == 1
+                draws = (t * view.frame_skip + held) % 2 == 1
                 for i in np.flatnonzero(playing & (over | draws)).tolist():
                     _show(canvas, places[i], envs.screen(i))
                 for i in np.flatnonzero(playing & over).tolist():

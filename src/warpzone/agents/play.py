@@ -75,14 +75,17 @@ def play(
 
 
 def play_frames(
-    agent: Player, view: ViewConfig, stage: str, *, seed: int, greedy: bool = False, **options: Any
-) -> Iterator[tuple[Step, MarioVectorEnv]]:
-    """One episode, every frame of it, with the environment at that frame. The agent decides as with the view itself."""
+    agent: Player, view: ViewConfig, stage: str, *, seed: int, greedy: bool = False, level: str = "", **options: Any
+) -> Iterator[tuple[Step, MarioVectorEnv]]:  # fmt: skip
+    """One episode, every frame of it, with the environment at that frame. The agent decides as with the view itself.
+    `level` is one of several that `stage` names."""
     envs = make_envs(
         view, 1, [stage], threads=1, seed=seed, frame_skip=1, frame_stack=1, autoreset_mode="disabled",
         stall_limit=view.stall_limit * view.frame_skip, step_limit=0, pin_threads=False, **options,
     )  # fmt: skip
     try:
+        if level:
+            envs.set_stage(level)
         for step in play(agent, envs, seed=seed, greedy=greedy, hold=view.frame_skip, stack=view.frame_stack):
             yield step, envs
             if step.over[0]:
@@ -96,6 +99,7 @@ class Take:
     """A played episode: the agent's decisions and the outcome."""
 
     stage: str
+    """The stage, or the one level that it was."""
     actions: list[int]
     cleared: bool
     progress: int
@@ -120,15 +124,8 @@ class Replayed:
 
 
 def best_take(
-    agent: Player,
-    view: ViewConfig,
-    stage: str,
-    *,
-    tries: int,
-    seed: int,
-    max_decisions: int = 0,
-    **options: Any,
-) -> Take:
+    agent: Player, view: ViewConfig, stage: str, *, tries: int, seed: int, max_decisions: int = 0, **options: Any
+) -> Take:  # fmt: skip
     """The first of `tries` sampled episodes to clear the stage, else the one that got furthest.
 
     No idle frames and no sticky buttons: the actions alone then give the same episode again.
@@ -144,7 +141,8 @@ def best_take(
             for i in np.flatnonzero(playing & (step.over | cut_short)).tolist():
                 cleared, progress = bool(step.final["flag_get"][i]), int(step.final["progress"][i])
                 if (cleared, progress) > (best.cleared, best.progress):
-                    best = _take(stage, taken, i, cleared, progress)
+                    name = envs.stage_names[int(step.final["stage_index"][i])]
+                    best = _take(name, taken, i, cleared, progress)
             playing &= ~step.over
             if best.cleared or cut_short or not playing.any():
                 return best

@@ -97,19 +97,12 @@ def _until(should_stop: Callable[[], bool], frames: Iterator[Frame]) -> Iterator
 
 
 def record_best(
-    agent: Agent,
-    stage: str,
-    path: Path,
-    style: Style | None = None,
-    *,
-    tries: int = 8,
-    seed: int = 0,
-    **options: Any,
-) -> Video:
+    agent: Agent, stage: str, path: Path, style: Style | None = None, *, tries: int = 8, seed: int = 0, **options: Any
+) -> Video:  # fmt: skip
     """Record an episode that clears the stage, if one of the tries does; else the one that got furthest."""
     take = best_take(agent, agent.view, stage, tries=tries, seed=seed, **options)
     view = replace(agent.view, noop_max=0, sticky=0.0)
-    return record_episode(Replayed(take), view, stage, path, style, seed=seed, **options)
+    return record_episode(Replayed(take), view, stage, path, style, seed=seed, level=take.stage, **options)
 
 
 def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Video:

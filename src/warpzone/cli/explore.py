@@ -13,7 +13,7 @@ from warpzone.cli.settings import Rom, RunsFolder
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import cores
 from warpzone.envs.stages import ALL_STAGES, GAME, parse_stages
-from warpzone.errors import ConfigError
+from warpzone.errors import ConfigError, require
 from warpzone.run.stopping import StopFlag
 from warpzone.starts.arrivals import save_arrivals
 from warpzone.starts.exploration import Explorer, find_trail
@@ -52,6 +52,8 @@ class ExploreConfig(RunsFolder, Rom):
     """Arrivals per stage, with --checkpoint."""
     device: str = "cpu"
     """Device of the agent, with --checkpoint: cpu or cuda."""
+    trust_code: bool = False
+    """Run the custom encoder kept in the run's folder; read it first."""
 
 
 SETTINGS = {"": ExploreConfig}
@@ -62,8 +64,7 @@ def run(argv: list[str]) -> int:
     config = parse(ExploreConfig(), argv, "warpzone explore")
     if not config.minutes > 0 or config.tries < 1 or config.threads < 0:
         raise ConfigError("--minutes must be more than 0, --tries at least 1, --threads can't be negative.")
-    if config.arrivals < 1:
-        raise ConfigError("--arrivals must be at least 1.")
+    require(config, "arrivals", at_least=1)
     stages = parse_stages(config.stages)
     digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
     if config.checkpoint:
@@ -104,8 +105,9 @@ def _collect_arrivals(config: ExploreConfig, stages: list[str], digest: str) -> 
         raise ConfigError("Nothing leads into 1-1: name later --stages to arrive in.")
     missing = [stage for stage in entered if not (config.out / f"{stage}.npz").exists()]
     agent = load_agent(
-        config.checkpoint, config.runs_dir, named_device(config.device), config.threads or cores()
-    )
+        config.checkpoint, config.runs_dir, named_device(config.device), config.threads or cores(),
+        trust_code=config.trust_code,
+    )  # fmt: skip
     began = said = time.monotonic()
 
     def progress(done: int, total: int) -> None:

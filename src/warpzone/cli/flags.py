@@ -168,13 +168,10 @@ def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | N
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(
-                type(default),
-                args=["-h" if word in _HELP else word for word in argv],
-                default=default,
-                prog=prog,
+            settings = tyro.cli(
+                type(default), args=["-h" if word in _HELP else word for word in argv], default=default, prog=prog,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-            )
+            )  # fmt: skip
     except SystemExit as leaving:
         # What a setting refuses is a sentence of ours; around it tyro puts a frame.
         error: BaseException | None = leaving
@@ -184,6 +181,9 @@ def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | N
             raise error from None
         sys.stderr.write(said.getvalue())
         raise
+    if getattr(settings, "seed", 0) < 0:
+        raise ConfigError("--seed must be at least 0.")
+    return settings
 
 
 def check_words(default: object, argv: Sequence[str], prog: str) -> None:

@@ -91,7 +91,7 @@ def _record_stage(config: RecordConfig, agent: Agent, stage: str) -> None:
         print(f"[record] {stage} of {config.checkpoint} to {out}")
         return
     style, rom = Style(overlay=config.overlay, scale=config.scale), config.rom or None
-    with Console().status(f"recording an episode of {stage}"):
+    with writing(out), Console().status(f"recording an episode of {stage}"):
         if config.any_episode or config.greedy:
             view = replace(agent.view, noop_max=0)
             video = record_episode(
@@ -123,7 +123,7 @@ def _record_replay(config: RecordConfig, path: Path) -> None:
     if config.dry_run:
         print(f"[record] {len(replay.buttons)} frames of {path} to {out}")
         return
-    with Console().status(f"recording {path}"):
+    with writing(out), Console().status(f"recording {path}"):
         video = record_replay(replay, find_rom(config.rom or None), out, scale=config.scale)
     print(f"[record] {video.path}: {video.verdict} in {video.frames} frames")
 

@@ -63,9 +63,8 @@ def run(argv: list[str]) -> int:
     own, rest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
     config = parse(Config(), own, "warpzone sweep")
     names = parse_names(config.search)
-    base = settings(
-        ["--total-updates", "100", *rest, "--run-name", config.name, "--runs-dir", str(config.runs_dir)]
-    )
+    where = ["--run-name", config.name, "--runs-dir", str(config.runs_dir)]
+    base = settings(["--fresh", "--total-updates", "100", *rest, *where])
     if config.dry_run:
         space = {name: [SPACE[name].scale, *SPACE[name].values] for name in names}
         print(json.dumps({"study": config.name, "trials": config.trials, "search": space}, indent=2))
@@ -77,15 +76,16 @@ def run(argv: list[str]) -> int:
         raise ConfigError("warpzone sweep needs Optuna: pip install 'warpzone[sweep]'.") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     file = (config.runs_dir / f"{config.name}.db").resolve()
-    storage, sampler = f"sqlite:///{file}", optuna.samplers.TPESampler(seed=config.seed)
+    storage, pruner = f"sqlite:///{file}", optuna.pruners.MedianPruner(n_startup_trials=4)
     try:
         config.runs_dir.mkdir(parents=True, exist_ok=True)
         study = optuna.create_study(
-            study_name=config.name, storage=storage, direction="maximize", sampler=sampler,
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=4), load_if_exists=True,
-        )  # fmt: skip
+            study_name=config.name, storage=storage, direction="maximize", pruner=pruner, load_if_exists=True
+        )
     except (OSError, SQLAlchemyError) as error:
         raise ConfigError(f"{file} can't be opened as a study: choose another --runs-dir.") from error
+    # Another seed for the trials that are added, or they would be those of the first time.
+    study.sampler = optuna.samplers.TPESampler(seed=config.seed + len(study.trials))
     console = Console()
     console.print(f"[train] study {config.name}: {len(study.trials)} trials so far", markup=False)
     if config.cluster:

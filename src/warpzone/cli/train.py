@@ -79,7 +79,7 @@ def flag_groups(flags: Sequence[Flag]) -> dict[str, list[Flag]]:
 
 def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig | None:
     """The settings of the run that these flags name, if there is one to resume."""
-    if given("fresh", argv, environ) is not None:
+    if given("fresh", argv, environ) not in (None, "0", "false", "no", "off"):
         return None
     runs = given("runs_dir", argv, environ) or RunConfig.runs_dir
     name = given("run_name", argv, environ) or RunConfig.run_name
@@ -132,7 +132,7 @@ def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
             style, rom = Style(overlay=True), config.stage.rom or None
             video = record_best(outcome.agent, stage, path, style, seed=config.run.seed, rom=rom)
         line = f"[train] video: {video.path} ({video.verdict}, {video.decisions} decisions)"
-    except ConfigError as error:
+    except (OSError, ConfigError) as error:
         line = f"[train][warn] no video: {error}"
     console.print(line, markup=False, soft_wrap=True)
 

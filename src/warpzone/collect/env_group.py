@@ -38,16 +38,9 @@ class EnvGroup:
     """
 
     def __init__(
-        self,
-        envs: Environments,
-        first_column: int,
-        actor: Actor,
-        stack: int,
-        steps: int,
-        device: torch.device,
-        seed: int,
-        listeners: Listeners,
-    ) -> None:
+        self, envs: Environments, first_column: int, actor: Actor, stack: int, steps: int, device: torch.device,
+        seed: int, listeners: Listeners,
+    ) -> None:  # fmt: skip
         n = envs.num_envs
         self.envs = envs
         self.actor = actor

@@ -145,7 +145,8 @@ class RewardShaper:
 
     def _custom(self, before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> Floats:
         assert self.function is not None
-        rewards = np.asarray(self.function(before, after), np.float32)
+        with custom_code.blamed("The reward function"):
+            rewards = np.asarray(self.function(before, after), np.float32)
         if rewards.shape != (self.num_envs,) or not np.isfinite(rewards).all():
             shown = "a reward that is not finite" if rewards.shape == (self.num_envs,) else str(rewards.shape)
             raise ConfigError(

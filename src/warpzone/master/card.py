@@ -82,7 +82,7 @@ def _eval(work: Work, jobs: Mapping[str, tuple[str, str, Path]]) -> None:
         name: [
             "eval", "--checkpoint", str(work.folder / run / AGENT), "--runs-dir", str(work.folder), "--out", str(out),
             "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
-            "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+            "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
         ]
         for name, (run, stages, out) in jobs.items()
     }  # fmt: skip

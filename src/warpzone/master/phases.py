@@ -54,7 +54,8 @@ def specialists(work: Work) -> None:
     while True:
         for child in work.crew.ended():
             work.settle(child)
-            _after_failure(work, child.name, child.process.returncode or 0, child.last_words())
+            if child.stopped_at is None:
+                _after_failure(work, child.name, child.process.returncode or 0, child.last_words())
         waiting = [name for name, one in state.specialists.items() if one.status == "waiting"]
         # Nobody is left without any turn, and a turn too short to learn from is not begun.
         ready = [
@@ -164,7 +165,7 @@ def arrive(work: Work) -> None:
     job = [
         "explore", "--checkpoint", work.first_policy(), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
         "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
-        "--device", "cuda" if work.plan.preset == "gpu" else "cpu",
+        "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
     ]  # fmt: skip
     # Stages without an arrival are practised from their start alone.
     work.run_all({"arrivals": job}, 1, limited=True)

@@ -85,8 +85,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require(
-            self, "total_updates", "total_steps", "time_limit", "torch_threads", "video_interval", at_least=0
-        )
+            self, "total_updates", "total_steps", "time_limit", "torch_threads", "video_interval", "seed", at_least=0
+        )  # fmt: skip
         require(self, "log_interval", "eval_episodes", at_least=1)
         require(self, "until_clear_rate", "teacher_rate", at_least=0, at_most=1)
         if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):

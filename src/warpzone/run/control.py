@@ -88,7 +88,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(float(value)) < 1e300:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise ConfigError(f"{name} must be a number, not {str(value)[:40]!r}.")
     return float(value)
 

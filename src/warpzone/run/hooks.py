@@ -136,6 +136,9 @@ class ConfirmTarget:
         self._session = session
         run = session.config.run
         self._needed = clears_needed(run.until_clear_rate, run.eval_episodes) / run.eval_episodes
+        if self._needed > 1:
+            target = f"{run.until_clear_rate:.1%} with 95% confidence"
+            session.say(f"[train][warn] {run.eval_episodes} fresh episodes can't show {target}")
 
     def due(self) -> bool:
         session, config, progress = self._session, self._session.config, self._session.progress

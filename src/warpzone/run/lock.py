@@ -15,6 +15,8 @@ except ImportError:  # no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
 LOCK_FILE = "train.lock"
+_HELD: set[Path] = set()
+"""Folders that this process trains in: it could take the lock twice, and either closing would let go of it."""
 
 
 def refuse_if_trained(folder: Path) -> None:
@@ -34,16 +36,21 @@ class RunLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Raises ConfigError if another process trains this run."""
+        """Raises ConfigError if this run is being trained."""
+        self._folder = folder.resolve()
+        if self._folder in _HELD:
+            raise ConfigError(f"The run {folder} is being trained by this process: choose another run_name.")
         self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._lock(folder)
         except BaseException:
             os.close(self._file)
             raise
+        _HELD.add(self._folder)
 
     def close(self) -> None:
         os.close(self._file)
+        _HELD.discard(self._folder)
 
     def _lock(self, folder: Path) -> None:
         if fcntl is None:

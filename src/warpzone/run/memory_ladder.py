@@ -9,6 +9,7 @@ import torch
 
 from warpzone.errors import ConfigError
 from warpzone.run.config import TrainConfig
+from warpzone.run.folder import run_folder
 from warpzone.run.log import Display
 from warpzone.run.loop import Outcome, train
 
@@ -53,14 +54,12 @@ def step_down(config: TrainConfig, rung: int) -> tuple[str, TrainConfig, int] | 
     for offset in range(len(LADDER)):
         at = (rung + offset) % len(LADDER)
         name, change = LADDER[at]
-        smaller = change(config)
-        if smaller is None:
-            continue
         try:
-            smaller.decisions_per_minibatch()
+            if (smaller := change(config)) is not None:
+                smaller.decisions_per_minibatch()
+                return name, smaller, at + 1
         except ConfigError:
             continue
-        return name, smaller, at + 1
     return None
 
 
@@ -68,7 +67,7 @@ def train_within_memory(
     config: TrainConfig, display: Display, attempt: Callable[[TrainConfig, Display], Outcome] = train
 ) -> Outcome:
     """Train; with AUTO_MEM=1 an out-of-memory at the start makes the configuration smaller and tries again."""
-    rung = 0
+    rung, folder = 0, run_folder(config).name
     while True:
         try:
             return attempt(config, display)
@@ -82,6 +81,7 @@ def train_within_memory(
             if smaller is None:
                 raise ConfigError("Even the smallest configuration does not fit into memory.") from error
             name, config, rung = smaller
+            config = config.changed("run", run_name=folder, fresh=False)  # what was learned goes on there
             display.say(
                 f"[train][warn] out of memory: {name} "
                 f"(num_envs={config.collect.num_envs}, rollout_steps={config.collect.rollout_steps}, "

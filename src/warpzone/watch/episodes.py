@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,11 @@ class EpisodeLog:
             self._noisy = deque(state.get("noisy", ()), maxlen=self._window)
             self._episodes = state["episodes"]
             self._first_flag_s = state["first_flag_s"]
+
+    def forget_others(self, stages: Sequence[str]) -> None:
+        """Keep only the windows of these stages: no other one is played any more."""
+        with self._lock:
+            self._cleared = {stage: seen for stage, seen in self._cleared.items() if stage in stages}
 
     def close(self) -> None:
         self._lines.close()

@@ -23,6 +23,7 @@ class Hub:
         self._sent: dict[str, str] = {}
         self._total = 0
         self._epoch = -1
+        self._telling = asyncio.Lock()  # who joins does so between two messages, and misses none
 
     @property
     def viewers(self) -> int:
@@ -31,10 +32,9 @@ class Hub:
     async def join(self) -> asyncio.Queue[str]:
         """A queue for a new viewer, starting with the whole state."""
         queue: asyncio.Queue[str] = asyncio.Queue(maxsize=QUEUE)
-        # A viewer that joins during a tick may get its updates twice, so counts are sent along.
-        message = await asyncio.to_thread(self._everything)
-        queue.put_nowait(message)
-        self._viewers.add(queue)
+        async with self._telling:
+            queue.put_nowait(await asyncio.to_thread(self._everything))
+            self._viewers.add(queue)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
         return queue
@@ -49,16 +49,15 @@ class Hub:
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            message = await asyncio.to_thread(self._news)
-            if message is None:
-                continue
-            for queue in list(self._viewers):
-                if queue.full():
-                    while not queue.empty():
-                        queue.get_nowait()
-                    queue.put_nowait(await asyncio.to_thread(self._everything))
-                else:
-                    queue.put_nowait(message)
+            async with self._telling:
+                message = await asyncio.to_thread(self._news)
+                for queue in list(self._viewers) if message else ():
+                    if queue.full():
+                        while not queue.empty():
+                            queue.get_nowait()
+                        queue.put_nowait(await asyncio.to_thread(self._everything))
+                    elif message:
+                        queue.put_nowait(message)
 
     def _parts(self) -> dict[str, Any]:
         reader = self._reader

@@ -240,7 +240,8 @@ const showPicture = async (data) => {
   if (typeof data === "string") { $("screen-text").textContent = JSON.parse(data).waiting ?? ""; return; }
   const length = new DataView(data).getUint32(0);
   const facts = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
-  const picture = await createImageBitmap(new Blob([new Uint8Array(data, 4 + length)], { type: "image/jpeg" }));
+  const { run } = view, picture = await createImageBitmap(new Blob([new Uint8Array(data, 4 + length)], { type: "image/jpeg" }));
+  if (view.run !== run) return; // another run has been chosen meanwhile
   $("screen").getContext("2d").drawImage(picture, 0, 0);
   picture.close();
   $("screen").dataset.pictures = String(1 + Number($("screen").dataset.pictures ?? 0));
@@ -281,6 +282,7 @@ const follow = (run) => {
   Object.assign(view, { run, curves: {}, total: 0, epoch: -1 });
   seenResult = "";
   answer("");
+  clearTimeout(sure); $("stop").textContent = "Stop";
   history.replaceState(null, "", `#run=${encodeURIComponent(run)}`);
   document.title = `${run} – Warpzone`;
   $("token").value = sessionStorage.getItem(`token:${run}`) ?? "";
