@@ -6,9 +6,10 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from warpzone.cluster.connection import Cluster
@@ -52,6 +53,17 @@ def hosted(
         yield made, said
     finally:
         fleet.close()
+
+
+def started(name: str, by: int | None = None) -> set[psutil.Process]:
+    """Processes that this one, or another, has started and whose names begin so. Ray names them after what they run."""
+    found = set()
+    for process in psutil.Process(by).children(recursive=True):
+        # They come and go while they are looked at.
+        with suppress(psutil.NoSuchProcess):
+            if process.name().startswith(name) and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process)
+    return found
 
 
 def pids(cluster: Cluster, fleet: Fleet) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.cluster.hosted import STAGES, VIEW, hosted, pids, stop
+from tests.cluster.hosted import STAGES, VIEW, hosted, pids, started, stop
 from warpzone.cluster.connection import Cluster
 from warpzone.cluster.fleet import START_S
 from warpzone.cluster.frames import PIECE_BYTES, Packer
@@ -85,20 +85,12 @@ def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:
 def test_a_host_that_dies_at_its_start_is_replaced(local: Cluster) -> None:
     killed = threading.Event()
 
-    def hosts() -> set[psutil.Process]:
-        found = set()
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if process.name().startswith("ray::Host"):
-                    found.add(process)
-        return found
-
     # Those of the test before may still be on their way out.
-    others = hosts()
+    others = started("ray::Host")
 
     def kill_the_first() -> None:
         while not killed.is_set():
-            for process in list(hosts() - others)[:1]:
+            for process in list(started("ray::Host") - others)[:1]:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
                 killed.set()

@@ -88,7 +88,7 @@ def test_two_ranks_on_halves_of_a_batch_learn_what_one_learns_on_the_whole() -> 
         process.start()
     found = dict(results.get(timeout=240) for _ in processes)
     for process in processes:
-        process.join(30)
+        process.join(120)
         assert process.exitcode == 0
     for kind in CONFIGS:
         gradient, weights, epochs = learn(kind, ALONE)

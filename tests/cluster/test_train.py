@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,10 +10,12 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from tests.cluster.hosted import started
 from tests.run.small_runs import Quiet, differences, lasting_state, measured, small_config, small_run
 from warpzone.checkpoints.finding import find_resume
 from warpzone.cluster.build import host_environments
@@ -52,25 +53,30 @@ def test_a_run_on_hosts_learns_the_same_bits_and_resumes(local: Cluster, tmp_pat
 
 def test_hosts_that_are_killed_do_not_stop_a_run(local: Cluster, tmp_path: Path) -> None:
     ended = threading.Event()
-    display = Quiet()
+    # Those of the test before may still be on their way out.
+    others = started("ray::Host")
     config = small_config(tmp_path, *HOSTS, "--total-updates", "40", "--host-timeout", "20")
-    known: set[int] = set()
 
-    def kill_now_and_then() -> None:
-        while len(known) < 2 and not ended.is_set():
-            # The first while the hosts start, the second while they play.
-            if known and not display.records:
-                time.sleep(0.05)
-                continue
-            for pid in host_processes() - known:
-                ended.wait(0.2)
-                known.add(pid)
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-                break
-            time.sleep(0.05)
+    def kill_one() -> bool:
+        for host in started("ray::Host") - others:
+            with suppress(psutil.NoSuchProcess):
+                host.kill()
+                return True
+        return False
 
-    killer = threading.Thread(target=kill_now_and_then, daemon=True)
+    class Killing(Quiet):
+        def update(self, record: dict[str, Any]) -> None:
+            super().update(record)
+            # The second while they play.
+            if record["update"] == 10:
+                assert kill_one()
+
+    def kill_at_the_start() -> None:
+        while not ended.wait(0.2) and not kill_one():
+            pass
+
+    display = Killing()
+    killer = threading.Thread(target=kill_at_the_start, daemon=True)
     killer.start()
     try:
         outcome = train(local, config, display)
@@ -84,16 +90,6 @@ def test_hosts_that_are_killed_do_not_stop_a_run(local: Cluster, tmp_path: Path)
     assert last["host_restarts"] >= 1
     # Every environment of a host, in both groups.
     assert 4 <= last["episodes_lost"] <= last["host_restarts"] * 4
-
-
-def host_processes() -> set[int]:
-    """The hosts of this process's own Ray, by the name that Ray gives them."""
-    found = set()
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if process.cmdline()[:1] == ["ray::Host"] or process.name().startswith("ray::Host"):
-                found.add(process.pid)
-    return found
 
 
 def test_the_command_joins_a_cluster_by_its_address(local: Cluster, tmp_path: Path) -> None:
@@ -143,7 +139,7 @@ def test_a_head_that_dies_or_hangs_ends_the_run_with_a_sentence_and_a_checkpoint
     while not metrics.exists() or metrics.read_text().count("\n") < 3:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    [head] = [p for p in psutil.Process(running.pid).children(recursive=True) if p.name() == "gcs_server"]
+    [head] = started("gcs_server", by=running.pid)
     head.send_signal(fault)
     try:
         _, errors = running.communicate(timeout=120)

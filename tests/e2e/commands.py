@@ -41,7 +41,9 @@ class Training:
 
     def __init__(self, folder: Path, *flags: str) -> None:
         run = folder / "runs" / "mario"
-        self.metrics, self.heartbeat = run / "metrics.jsonl", run / "heartbeat.jsonl"
+        self.metrics, self.heartbeat, self.log = (
+            run / name for name in ("metrics.jsonl", "heartbeat.jsonl", "train.log")
+        )
         self.process = Process(COMMAND[-1], "train", *flags, folder=folder, env=clean_environment())
 
     def wait_for_update(self, update: int, timeout_s: float = 120) -> None:
@@ -51,6 +53,10 @@ class Training:
     def wait_for_phase(self, phase: str, timeout_s: float = 120) -> None:
         """Return once the heartbeat has seen this phase."""
         self._wait(lambda: f'"phase":"{phase}"' in self.heartbeat.read_text(), timeout_s)
+
+    def wait_for_line(self, words: str, timeout_s: float = 120) -> None:
+        """Return once the run has said this."""
+        self._wait(lambda: words in self.log.read_text(), timeout_s)
 
     def _wait(self, has_come: Callable[[], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -65,10 +71,9 @@ class Training:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def end(self, timeout_s: float = 60) -> tuple[Result, float]:
-        """What it said in the end, and the seconds that took."""
-        began = time.monotonic()
-        return self.process.end(timeout_s), time.monotonic() - began
+    def end(self, timeout_s: float = 120) -> Result:
+        """What it said in the end."""
+        return self.process.end(timeout_s)
 
     def kill(self) -> None:
         self.process.kill()

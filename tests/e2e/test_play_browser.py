@@ -66,12 +66,35 @@ def tile(browser: Any, name: str) -> str:
     return str(browser.execute_script(f"{read}?.lastChild.textContent ?? ''", name))
 
 
-LIT_AFTER = """
-const x = [...document.querySelectorAll("#tiles div")].find((tile) => tile.firstChild.textContent === "x");
-const held = [...document.querySelectorAll("#pad .on")].map((pad) => pad.dataset.button);
-return Number(x.lastChild.textContent) > arguments[0] ? held : null;
+PAUSE_BEYOND = """
+const [place, wanted] = arguments;
+new MutationObserver((_, watching) => {
+  const x = [...document.querySelectorAll("#tiles div")].find((tile) => tile.firstChild.textContent === "x");
+  const held = [...document.querySelectorAll("#pad .on")].map((pad) => pad.dataset.button);
+  if (Number(x.lastChild.textContent) <= place || held.length < wanted) return;
+  watching.disconnect();
+  window.lit = held;
+  dispatchEvent(new KeyboardEvent("keydown", { code: "KeyP" }));
+}).observe(document.getElementById("tiles"), { childList: true });
 """
-"""The buttons shown as held, once he is beyond a place."""
+"""Presses P as soon as he is beyond a place with so many buttons held, and keeps which these are."""
+
+
+def walk(browser: Any, to: int, *keys: str) -> set[str]:
+    """Hold keys until he is beyond a place, where the game pauses. The buttons that were shown as held.
+
+    The page itself sees where he is: the game does not wait for the browser's driver, and before a slow one let go he
+    would have run into an enemy.
+    """
+    browser.execute_script(PAUSE_BEYOND, to, len(keys))
+    hold, let_go = ActionChains(browser), ActionChains(browser)
+    for key in keys:
+        hold.key_down(key)
+        let_go.key_up(key)
+    hold.perform()
+    wait(lambda: text(browser, "state") == "paused")
+    let_go.perform()
+    return set(browser.execute_script("return window.lit"))
 
 
 def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: Path) -> None:
@@ -79,13 +102,7 @@ def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: 
     browser.get(page)
     wait(lambda: text(browser, "state") == "playing")
     start = int(wait(lambda: tile(browser, "x")))
-    ActionChains(browser).key_down(Keys.ARROW_RIGHT).key_down("z").perform()
-    # The game does not wait for the browser's driver: one call, or he runs into an enemy on a slow machine.
-    lit = wait(lambda: browser.execute_script(LIT_AFTER, start + 20))
-    assert set(lit) == {"128", "2"}
-    # The letter alone, as a key that is let go, releases the button; P stops the game.
-    ActionChains(browser).key_up("z").key_up(Keys.ARROW_RIGHT).send_keys("p").perform()
-    wait(lambda: text(browser, "state") == "paused")
+    assert walk(browser, start + 20, Keys.ARROW_RIGHT, "z") == {"128", "2"}
     assert "paused" in text(browser, "screen-text")
     browser.find_element(By.ID, "name").send_keys("by hand")
     for kind in ("replay", "start"):
@@ -120,6 +137,10 @@ def test_a_person_plays_saves_and_is_watched(browser: Any, page: str, tmp_path: 
     wait(lambda: int(browser.find_element(By.ID, "screen").get_attribute("data-pictures")) > 30)
     browser.find_elements(By.CSS_SELECTOR, "#saves button")[0].click()
     wait(lambda: tile(browser, "stage") == "1-1" and tile(browser, "x") == str(x))
+    # He is paused there, with no button held; P lets the game go on.
+    ActionChains(browser).send_keys("p").perform()
+    wait(lambda: text(browser, "state") == "playing")
+    assert browser.find_elements(By.CSS_SELECTOR, "#pad .on") == []
     assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
@@ -150,10 +171,7 @@ def test_a_person_plays_a_level(browser: Any, tmp_path: Path, command: tuple[str
         select = browser.find_element(By.ID, "stage")
         assert select.get_attribute("value") == "level"
         start = int(wait(lambda: tile(browser, "x")))
-        ActionChains(browser).key_down(Keys.ARROW_RIGHT).perform()
-        wait(lambda: int(tile(browser, "x")) > start + 20)
-        ActionChains(browser).key_up(Keys.ARROW_RIGHT).send_keys("p").perform()
-        wait(lambda: text(browser, "state") == "paused")
+        walk(browser, start + 20, Keys.ARROW_RIGHT)
         # What is played on a level can't be saved, and the page says so.
         browser.find_element(By.ID, "save-start").click()
         wait(lambda: "can't be saved" in text(browser, "answer"))

@@ -6,7 +6,6 @@ import json
 import resource
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,7 +106,7 @@ def test_one_signal_saves_latest_and_says_how_to_go_on(
 ) -> None:
     endless.wait_for_update(2)
     endless.signal(number)
-    result, _ = endless.end()
+    result = endless.end()
     assert result.code == code
     assert f"[train][warn] interrupted ({number.name})" in result.out
     assert "[train] resume:   warpzone train --run-name mario" in result.out
@@ -129,25 +128,25 @@ def test_ctrl_c_ends_the_cpu_preset_within_an_update_or_two(tmp_path: Path) -> N
     try:
         training.wait_for_update(1)
         training.signal(signal.SIGINT)
-        result, took_s = training.end()
+        training.wait_for_line("interrupted (SIGINT)")
+        updates = len(training.metrics.read_bytes().splitlines())
+        result = training.end()
     finally:
         if training.process.poll() is None:
             training.kill()
     assert result.code == 130
-    assert latest(tmp_path) >= 1
-    # Two seconds on a quiet machine; a busy one takes longer.
-    assert took_s < 30
+    assert 1 <= latest(tmp_path) <= updates + 2
 
 
 def test_a_second_ctrl_c_stops_at_once_and_saves_nothing_half_done(tmp_path: Path) -> None:
-    # Updates that take far longer than the test waits.
+    # An update that takes far longer than the test waits.
     training = Training(tmp_path, *QUIET, "--rollout-steps", "100000", "--total-updates", "1")
     try:
         training.wait_for_phase("collect")
         training.signal(signal.SIGINT)
-        time.sleep(0.5)
+        training.wait_for_line("interrupted (SIGINT)")
         training.signal(signal.SIGINT)
-        result, _ = training.end(timeout_s=30)
+        result = training.end()
     finally:
         if training.process.poll() is None:
             training.kill()
@@ -162,13 +161,14 @@ def test_killed_in_mid_run_and_resumed_is_the_run_that_was_not_killed(tmp_path: 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
-    assert warpzone(whole, "train", *flags, "--total-updates", "12").code == 0
     training = Training(killed, *flags, "--total-updates", "100000")
     training.wait_for_update(6)
     training.kill()
-    assert latest(killed) % 4 == 0
-    assert latest(killed) <= 12
-    assert warpzone(killed, "train", "--total-updates", "12").code == 0
+    saved = latest(killed)
+    assert saved >= 4
+    assert saved % 4 == 0
+    assert warpzone(killed, "train", "--total-updates", str(saved + 4)).code == 0
+    assert warpzone(whole, "train", *flags, "--total-updates", str(saved + 4)).code == 0
     a, b = whole / "runs" / "mario", killed / "runs" / "mario"
     assert measured(a) == measured(b)
     assert differences(lasting_state(a), lasting_state(b)) == []

@@ -43,7 +43,7 @@ def test_a_failed_start_is_named_with_its_stage_and_stops_a_strict_run(
 ) -> None:
     said: list[str] = []
     factory = Faulty(at, fault, str(tmp_path / "counter"))
-    timeout_s = 8.0 if fault == "hang" else 60.0
+    timeout_s = 30.0 if fault == "hang" else 60.0
     with pytest.raises(BackendError, match="Worker 0 did not start in 1 attempts"):
         start(tmp_path, factory, said, env_retries=0, strict_env=True, env_reset_timeout=timeout_s)
     warnings = [line for line in said if line.startswith("[env][warn] worker 0")]
