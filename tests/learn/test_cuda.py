@@ -14,12 +14,14 @@ from warpzone.collect.config import CollectConfig
 from warpzone.collect.env_group import Listeners
 from warpzone.collect.graphed import GraphedActor
 from warpzone.collect.make import make_collector
+from warpzone.errors import ConfigError
 from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.distillation import Teachers
 from warpzone.learn.learner import Learner
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import take_snapshot
+from warpzone.run.device import named_device
 
 pytestmark = [
     pytest.mark.gpu,
@@ -121,3 +123,8 @@ def test_every_mode_learns(
     learner.close()
     assert all(math.isfinite(value) for value in metrics.values())
     assert sum(episode["return"] for episode in episodes[-100:]) / 100 > 0.8
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match="There is no cuda:77"):
+        named_device("cuda:77")

@@ -11,12 +11,14 @@ from warpzone.cli.master import planned_commands
 from warpzone.cli.train import settings
 from warpzone.envs.stages import ALL_STAGES
 from warpzone.errors import ConfigError
+from warpzone.master.phases import frame_skip_in
 from warpzone.master.plan import (
     MasterConfig,
     anneal_steps,
     default_parallel,
     make_plan,
     specialists_of,
+    split_flags,
     turn_s,
 )
 from warpzone.master.recipes import words
@@ -120,3 +122,15 @@ def test_every_command_is_one_that_train_takes(preset: Preset, stages: str, tmp_
 def test_bad_settings_are_refused(changed: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         make_plan(MasterConfig(**{"minutes": 60.0, **changed}), cores=2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        ("--num-envs 8", []),
+        ("--frame-skip 2 --num-envs 8", ["--frame-skip", "2"]),
+        ("--num-envs 8 --frame-skip=3", ["--frame-skip=3"]),
+    ],
+)
+def test_trails_are_searched_with_the_frame_skip_of_the_training(flags: str, found: list[str]) -> None:
+    assert frame_skip_in(split_flags(flags)) == found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from warpzone.checkpoints.finding import best_checkpoint
@@ -35,7 +35,7 @@ def explore(work: Work) -> None:
     jobs = {
         f"explore-{stage}": [
             "explore", "--stages", stage, "--out", str(trails), "--minutes", f"{minutes:.3f}", "--threads", "1",
-            "--seed", str(work.config.seed),
+            "--seed", str(work.config.seed), *frame_skip_in(work.plan.train_flags),
         ]
         for stage in work.plan.stages
         if load_trail(trails, stage) is None
@@ -43,6 +43,12 @@ def explore(work: Work) -> None:
     work.run_all(jobs, work.plan.cores, limited=True)
     without = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
     work.state.phases["explore"].note = f"no trail of {', '.join(without)}" if without else ""
+
+
+def frame_skip_in(flags: Sequence[str]) -> list[str]:
+    """The flag with its value, if it is there: trails hold their buttons as long as the training does."""
+    named = [(word, after) for word, after in pairwise((*flags, "")) if word.startswith("--frame-skip")]
+    return [word for one, after in named[-1:] for word in ([one] if "=" in one else [one, after])]
 
 
 def specialists(work: Work) -> None:

@@ -40,4 +40,6 @@ def named_device(wanted: str) -> torch.device:
         raise ConfigError(f"Device {wanted!r} is not supported: use auto, cpu, cuda or cuda:N.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError("No CUDA device is available: use --device cpu.")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ConfigError(f"There is no {wanted}: this machine has {torch.cuda.device_count()} CUDA devices.")
     return device
