@@ -65,7 +65,7 @@ def test_trials_run_at_once_and_again_where_one_is_lost(local: Cluster, tmp_path
 def test_a_training_whose_node_is_lost_resumes_elsewhere(local: Cluster, tmp_path: Path) -> None:
     words = [
         *("train", *SMALL, "--runs-dir", str(tmp_path), "--run-name", "specialist-1-1", "--plain"),
-        *("--time-limit", "0"),
+        *("--time-limit", "0", "--latest-every-updates", "1"),
     ]
     log = tmp_path / "specialist-1-1.log"
     job = ClusterProcess(local, [sys.executable, "-m", "warpzone.cli.main", *words], log, cpus=1)

@@ -13,7 +13,7 @@ from warpzone.cli.settings import Rom, RunsFolder
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import cores
 from warpzone.envs.stages import ALL_STAGES, GAME, parse_stages
-from warpzone.errors import ConfigError, require
+from warpzone.errors import ConfigError
 from warpzone.run.stopping import StopFlag
 from warpzone.starts.arrivals import save_arrivals
 from warpzone.starts.exploration import Explorer, find_trail
@@ -64,7 +64,8 @@ def run(argv: list[str]) -> int:
     config = parse(ExploreConfig(), argv, "warpzone explore")
     if not config.minutes > 0 or config.tries < 1 or config.threads < 0:
         raise ConfigError("--minutes must be more than 0, --tries at least 1, --threads can't be negative.")
-    require(config, "arrivals", at_least=1)
+    if config.arrivals < 1:
+        raise ConfigError("--arrivals must be at least 1.")
     stages = parse_stages(config.stages)
     digest = hashlib.sha256(find_rom(config.rom or None)).hexdigest()
     if config.checkpoint:

@@ -102,9 +102,8 @@ def run_trial(
 ) -> tuple[float, Path]:
     """Train with these settings in a run folder of its own; the score at the end."""
     name = f"{config.run.run_name}-trial-{number:04d}"
-    own = {"run_name": name, "fresh": True, "until_clear_rate": 0.0, "record_video": False}
-    config = config.changed("run", **own, seed=config.run.seed + number)
-    outcome = train(with_values(config, values), referee)
+    own = {"fresh": True, "until_clear_rate": 0.0, "record_video": False, "seed": config.run.seed + number}
+    outcome = train(with_values(config.changed("run", run_name=name, **own), values), referee)
     if outcome.exit_code == EXIT_FAILED:
         # Diverged: a bad trial, not the end of the search.
         return 0.0, outcome.folder
