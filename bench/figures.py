@@ -72,6 +72,8 @@ FIGURES: Figures = {
     "identity-random": lambda: f"{load('identity.json')['frames']['random']:,}",
     "identity-movie": lambda: f"{load('identity.json')['frames']['movie']:,}",
     "identity-vectors": lambda: f"{load('identity.json')['vectors']['frames']:,}",
+    "identity-aarch64-random": lambda: f"{load('identity-aarch64.json')['frames']['random']:,}",
+    "identity-aarch64-vectors": lambda: f"{load('identity-aarch64.json')['vectors']['frames']:,}",
     **turns("gray"),
     **turns("max"),
     **turns("undrawn"),
