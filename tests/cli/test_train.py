@@ -95,9 +95,9 @@ def test_a_variable_that_says_no_does_not_start_a_fresh_run(
     here = ["--run-name", "done", "--runs-dir", str(runs)]
     saved = json.loads((runs / "done" / "config.json").read_text())["collect"]["num_envs"]
     monkeypatch.setenv("WARPZONE_FRESH", "0")
-    assert settings(here).collect.num_envs == saved != preset("cpu").collect.num_envs
+    assert settings(here).collect.num_envs == saved != preset("auto").collect.num_envs
     monkeypatch.setenv("WARPZONE_FRESH", "1")
-    assert settings([*here, "--preset", "cpu"]).collect.num_envs == preset("cpu").collect.num_envs
+    assert settings(here).collect.num_envs == preset("auto").collect.num_envs
 
 
 def test_a_target_that_cant_be_shown_is_said_and_a_video_that_cant_be_written_too(

@@ -241,7 +241,7 @@ const showPicture = async (data) => {
   const length = new DataView(data).getUint32(0);
   const facts = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
   const { run } = view, picture = await createImageBitmap(new Blob([new Uint8Array(data, 4 + length)], { type: "image/jpeg" }));
-  if (view.run !== run) return; // another run has been chosen meanwhile
+  if (view.run !== run) { picture.close(); return; } // another run has been chosen meanwhile
   $("screen").getContext("2d").drawImage(picture, 0, 0);
   picture.close();
   $("screen").dataset.pictures = String(1 + Number($("screen").dataset.pictures ?? 0));
