@@ -2,11 +2,13 @@
 
     python bench/sittings.py pack carry    # here, once: wheels for that machine and the ROM
     python bench/sittings.py sit carry --back OUT --seconds 555 -- master --stages all --out STATE   # there, repeatedly
+    python bench/sittings.py rest OUT    # there, where the state was too large for one answer
     python bench/sittings.py take OUT carry    # here, after each: what came back goes along next time
+    python bench/sittings.py give carry    # there, before `sit`, where it is too large to travel at once
 
 `sit` installs what `pack` collected, unpacks where the last sitting stopped, runs a command of warpzone or a script of
 ours until so many seconds after its own start, stops it as Ctrl-C would, and leaves the folder STATE in BACK in pieces
-of 13 MB. That machine needs Python, torch, NumPy, a compiler and CMake.
+of 13 MB, four at a time. That machine needs Python, torch, NumPy, a compiler and CMake.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -32,10 +35,27 @@ PACKAGES = [
 """What training needs beside torch and NumPy, and what builds the engine beside a compiler and CMake. No video is
 recorded there."""
 PIECE_BYTES = 13 << 20
+PIECES_AT_ONCE = 4
 STOP_S = 40.0
 """How long a command may take to stop before it is killed: all its runs save."""
-LEFT_BEHIND = ("tensorboard", "videos", "frames")
+LEFT_BEHIND = ("tensorboard", "videos", "frames", "diagnostics")
 """Folders of a run that nothing resumes from."""
+KEPT = Path("/tmp/pieces")
+"""Where that machine keeps pieces that still have to travel."""
+
+
+BEST = Path("checkpoints") / "best.pt"
+KEEP_WEIGHTS = f"""
+import pathlib, sys
+from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
+for best in pathlib.Path(sys.argv[1]).glob("*/{BEST}"):
+    checkpoint = load_checkpoint(best)
+    policy = checkpoint.of_training()["learner"]["policy"]
+    rounded = {{name: weight.half().to(weight.dtype) for name, weight in policy.items()}}
+    save_checkpoint(best.parent, "best", {{"learner": {{"policy": rounded}}}}, checkpoint.meta)
+"""
+"""Of the best checkpoints below a folder, leave what teaching and evaluation need: weights in half precision, which
+then compress to half of their size."""
 
 
 def pack(carry: Path, machine: str, python: str) -> None:
@@ -57,7 +77,7 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
     ends_at = time.monotonic() + seconds
     variables = install(carry, Path("build/sitting/site"))
     if not state.exists():
-        unpack(carry / "state", state)
+        unpack([*(carry / "state").glob("state.*"), *KEPT.glob("state.*")], state)
     back.mkdir(parents=True, exist_ok=True)
     words = [word.replace("STATE", str(state)) for word in words]
     module = [] if words[0].endswith(".py") else ["-m", "warpzone.cli.main"]
@@ -75,8 +95,11 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
             except subprocess.TimeoutExpired:
                 child.kill()
     print(log.read_text()[-3000:])
-    pieces = pack_state(state, back)
-    print(f"{pieces} pieces, {size_mb(back):.1f} MB; {words[0]} ended with {child.wait()}")
+    pieces = pack_state(state, KEPT, variables)
+    if (state / "master.json").exists():
+        shutil.copy(state / "master.json", back)
+    print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(KEPT):.1f} MB")
+    rest(back)
 
 
 def install(carry: Path, site: Path) -> dict[str, str]:
@@ -96,41 +119,68 @@ def install(carry: Path, site: Path) -> dict[str, str]:
     return variables
 
 
-def pack_state(state: Path, back: Path) -> int:
-    """Pack what a run or a master resumes from: of a specialist that is done, its best weights are enough."""
+def pack_state(state: Path, kept: Path, variables: dict[str, str]) -> int:
+    """Pack what a run or a master resumes from, in pieces; of a best checkpoint, its weights."""
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir(parents=True)
     if not state.exists():
         return 0
     master = state / "master.json"
-    learners = json.loads(master.read_text())["specialists"] if master.exists() else {}
-    if learners:
-        shutil.copy(master, back)
-    runs = {f"specialist-{name}" for name, one in learners.items() if one["status"] == "done"}
-    done = {run for run in runs if (state / run / "checkpoints" / "best.pt").exists()}
-    archive = back / "state.tar.xz"
-    with tarfile.open(archive, "w:xz", preset=1) as tar:
-        tar.add(
-            state, arcname=".", filter=lambda item: None if is_left_behind(Path(item.name), done) else item
-        )
+    learners = json.loads(master.read_text()) if master.exists() else {"specialists": {}, "policies": {}}
+    runs = {f"specialist-{name}": one for name, one in learners["specialists"].items()} | learners["policies"]
+    over = {
+        run
+        for run, one in runs.items()
+        if (one["status"] == "done" or run.startswith("polished")) and (state / run / BEST).exists()
+    }
+    with tempfile.TemporaryDirectory(dir=kept) as slim:
+        copy = Path(slim) / "state"
+        shutil.copytree(state, copy, ignore=lambda folder, names: {
+            name for name in names if is_left_behind((Path(folder) / name).relative_to(state), over)
+        })  # fmt: skip
+        if master.exists():
+            subprocess.run([sys.executable, "-c", KEEP_WEIGHTS, str(copy)], check=True, env=variables)
+        archive = kept / "state.tar.xz"
+        with tarfile.open(archive, "w:xz", preset=1) as tar:
+            tar.add(copy, arcname=".")
     whole, pieces = archive.read_bytes(), 0
     archive.unlink()
     for start in range(0, len(whole), PIECE_BYTES):
-        (back / f"state.{pieces:02d}").write_bytes(whole[start : start + PIECE_BYTES])
+        (kept / f"state.{pieces:02d}").write_bytes(whole[start : start + PIECE_BYTES])
         pieces += 1
     return pieces
 
 
-def is_left_behind(path: Path, done: set[str]) -> bool:
-    """Whether training resumes as well without this file or folder."""
+def rest(back: Path) -> None:
+    """Move as many pieces as one answer may hold."""
+    back.mkdir(parents=True, exist_ok=True)
+    for piece in sorted(KEPT.glob("state.*"))[:PIECES_AT_ONCE]:
+        shutil.move(piece, back / piece.name)
+    left = len(list(KEPT.glob("state.*")))
+    print(f"{left} pieces still to fetch" if left else "that was the last piece")
+
+
+def give(carry: Path) -> None:
+    """Keep pieces that came along for the sitting to come."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for piece in (carry / "state").glob("state.*"):
+        shutil.copyfile(piece, KEPT / piece.name)
+    print(f"{len(list(KEPT.glob('state.*')))} pieces here")
+
+
+def is_left_behind(path: Path, over: set[str]) -> bool:
+    """Whether training resumes as well without this file or folder; the runs in `over` are not trained on."""
     if any(part in LEFT_BEHIND for part in path.parts) or path.suffix == ".mp4":
         return True
     if path.parent.name != "checkpoints":
         return False
     # `latest` is as new as the numbered ones; a specialist that is done only teaches.
-    return path.stem != "best" if path.parts[0] in done else path.stem.startswith("step_")
+    return path.stem != "best" if path.parts[0] in over else path.stem.startswith("step_")
 
 
-def unpack(pieces: Path, state: Path) -> None:
-    whole = b"".join(piece.read_bytes() for piece in sorted(pieces.glob("state.*")))
+def unpack(pieces: list[Path], state: Path) -> None:
+    named = {piece.name: piece for piece in pieces}
+    whole = b"".join(named[name].read_bytes() for name in sorted(named))
     if not whole:
         return
     archive = state.with_suffix(".tar.xz")
@@ -146,8 +196,9 @@ def take(back: Path, carry: Path) -> None:
         sys.exit(
             f"{back} has no pieces of a state: the sitting did not end as it should; keep those of the last."
         )
-    shutil.rmtree(carry / "state", ignore_errors=True)
-    (carry / "state").mkdir(parents=True)
+    if pieces[0].name == "state.00":
+        shutil.rmtree(carry / "state", ignore_errors=True)
+    (carry / "state").mkdir(parents=True, exist_ok=True)
     for piece in pieces:
         shutil.copyfile(piece, carry / "state" / piece.name)
     print(f"{len(pieces)} pieces; {size_mb(carry):.1f} MB in {carry}")
@@ -174,6 +225,10 @@ def main() -> None:
     sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
     sitting.add_argument("--state", type=Path, default=Path("/tmp/state"), help="the folder that is kept")
     sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
+    resting = commands.add_parser("rest", help="further pieces, where they were too many for one answer")
+    resting.add_argument("back", type=Path)
+    giving = commands.add_parser("give", help="keep the pieces that came along for the sitting to come")
+    giving.add_argument("carry", type=Path)
     taking = commands.add_parser("take", help="what came back goes along next time")
     taking.add_argument("back", type=Path)
     taking.add_argument("carry", type=Path)
@@ -184,6 +239,10 @@ def main() -> None:
         if not words:
             parser.error("name the command after --, such as -- master --stages all --out STATE")
         sit(given.carry, given.back, given.state, given.seconds, words)
+    elif given.command == "rest":
+        rest(given.back)
+    elif given.command == "give":
+        give(given.carry)
     else:
         take(given.back, given.carry)
 

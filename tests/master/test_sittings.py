@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
+from warpzone.checkpoints.sidecar import CheckpointMeta
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "sittings.py"
 _spec = importlib.util.spec_from_file_location("sittings", SCRIPT)
@@ -17,6 +22,7 @@ assert _spec.loader is not None
 sittings = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(sittings)
 
+META = CheckpointMeta(global_step=7, global_update=1)
 COUNTING = """
 try:
     import time
@@ -53,27 +59,40 @@ def test_a_sitting_is_stopped_and_the_next_goes_on(tmp_path: Path) -> None:
 def test_what_training_resumes_from_is_kept_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state, back, carry = tmp_path / "state", tmp_path / "back", tmp_path / "carry"
-    for run in ("specialist-1-1", "specialist-1-2", "polished"):
-        for name in ("checkpoints/best.pt", "checkpoints/latest.pt", "checkpoints/step_7.pt", "videos/a.mp4"):
-            (state / run / name).parent.mkdir(parents=True, exist_ok=True)
-            (state / run / name).write_text(run + name)
-    learners = {"1-1": {"status": "done"}, "1-2": {"status": "running"}}
-    (state / "master.json").write_text(json.dumps({"specialists": learners}))
-    back.mkdir()
-    monkeypatch.setattr(sittings, "PIECE_BYTES", 100)
-    assert sittings.pack_state(state, back) > 2
-    sittings.take(back, carry)
-    sittings.unpack(carry / "state", tmp_path / "again")
-    kept = {
-        path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*") if path.is_file()
+    state, back, carry, again = (tmp_path / name for name in ("state", "back", "carry", "again"))
+    torch.manual_seed(0)
+    learner = {"policy": {"weight": torch.randn(64, 8)}, "moments": torch.randn(64, 8)}
+    for run in ("specialist-1-1", "specialist-1-2", "student", "polished"):
+        for name in ("best", "latest", "step_000000000007"):
+            save_checkpoint(state / run / "checkpoints", name, {"learner": learner}, META)
+        (state / run / "videos").mkdir()
+        (state / run / "videos" / "a.mp4").write_bytes(b"video")
+    specialists = {"1-1": {"status": "done"}, "1-2": {"status": "running"}}
+    policies = {"student": {"status": "ended"}, "polished": {"status": "ended"}}
+    (state / "master.json").write_text(json.dumps({"specialists": specialists, "policies": policies}))
+    monkeypatch.setattr(sittings, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(sittings, "KEPT", tmp_path / "pieces")
+    pieces = sittings.pack_state(state, sittings.KEPT, dict(os.environ))
+    assert pieces > sittings.PIECES_AT_ONCE
+    for answer in range(-(-pieces // sittings.PIECES_AT_ONCE)):
+        sittings.rest(back / str(answer))
+        sittings.take(back / str(answer), carry)
+    assert not list(sittings.KEPT.glob("state.*"))
+    sittings.give(carry)
+    sittings.unpack(list(sittings.KEPT.glob("state.*")), again)
+    kept = {path.relative_to(again) for path in again.rglob("*.pt")}
+    folders = {
+        run: Path(run) / "checkpoints" for run in ("specialist-1-1", "specialist-1-2", "student", "polished")
     }
-    unfinished = [state / run / "checkpoints" for run in ("specialist-1-2", "polished")]
-    wanted = [state / "master.json", state / "specialist-1-1" / "checkpoints" / "best.pt"]
-    wanted += [folder / name for folder in unfinished for name in ("best.pt", "latest.pt")]
-    assert kept == {path.relative_to(state) for path in wanted}
-    for path in kept:
-        assert (tmp_path / "again" / path).read_bytes() == (state / path).read_bytes()
+    best = {folder / "best.pt" for folder in folders.values()}
+    assert kept == best | {folders[run] / "latest.pt" for run in ("specialist-1-2", "student")}
+    assert not list(again.rglob("*.mp4"))
+    for path in best:
+        weights = load_checkpoint(again / path).of_training()["learner"]
+        assert weights.keys() == {"policy"}
+        assert torch.equal(weights["policy"]["weight"], learner["policy"]["weight"].half().float())
+    latest = load_checkpoint(again / "student" / "checkpoints" / "latest.pt").of_training()["learner"]
+    assert torch.equal(latest["moments"], learner["moments"])
 
 
 def test_a_sitting_that_left_nothing_replaces_nothing(tmp_path: Path) -> None:
