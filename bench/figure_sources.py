@@ -228,21 +228,23 @@ def mastered(name: str, file: str, counted: tuple[int, ...] = ()) -> Figures:
     }
 
 
-def master_games(mode: str) -> Figures:
-    """Whole games of the 32-stage policy that one command made."""
+def mastered_all(name: str, file: str) -> Figures:
+    """The 32-stage policy that one command made, with its whole games and the table of its stages."""
 
-    def of(key: str) -> float:
-        return float(load("master-h200.json")["game"][mode][key])
+    def of(mode: str, key: str) -> float:
+        return float(load(file)["game"][mode][key])
 
     return {
-        f"master-32-game-{mode}": lambda: f"{of('mean_passed_without_death'):.1f}",
-        f"master-32-game-{mode}-most": lambda: f"{of('most_passed_without_death'):.0f}",
+        **mastered(name, file, counted=(80, 90)),
+        **{f"{name}-game-{m}": lambda m=m: f"{of(m, 'mean_passed_without_death'):.1f}" for m in MODES},
+        **{f"{name}-game-{m}-most": lambda m=m: f"{of(m, 'most_passed_without_death'):.0f}" for m in MODES},
+        f"{name}-table": partial(master_table, file),
     }
 
 
-def master_table() -> str:
+def master_table(file: str) -> str:
     """Sampled, greedy and sticky clear rates of the 32 stages, and what their specialists took."""
-    state = load("master-h200.json")
+    state = load(file)
     played = state["evaluations"][state["chosen"]]
     took = {stage: group for group in state["specialists"].values() for stage in group["stages"]}
     rows = []

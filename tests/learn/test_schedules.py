@@ -145,6 +145,21 @@ def test_success_anneals_learning_rate_and_entropy_ahead_of_the_schedule() -> No
     )
 
 
+def test_a_schedule_by_success_that_is_over_begins_anew_twice_as_long() -> None:
+    config = LearnConfig(anneal_by_success=True, anneal_updates=100, learning_rate=1.0, lr_final_fraction=0.0)
+    learner = Learner(make_policy(), config)
+    rates = {}
+    for learner.decisions in (99, 100, 200, 299, 300, 500, 699, 700):
+        rates[learner.decisions] = learner.learning_rate
+    halfway = {200: 1 - 100 / 199, 500: 1 - 200 / 399}
+    assert rates == pytest.approx({99: 0.0, 100: 1.0, 299: 0.0, 300: 1.0, 699: 0.0, 700: 1.0, **halfway})
+    learner.success = 0.5
+    assert learner.learning_rate == pytest.approx(0.7, abs=0.001)
+    plain = Learner(make_policy(), LearnConfig(anneal_updates=100, learning_rate=1.0, lr_final_fraction=0.0))
+    plain.decisions = 500
+    assert plain.learning_rate == 0.0
+
+
 def test_success_is_saved_so_that_a_resumed_run_has_the_same_rates() -> None:
     learner = Learner(make_policy(), LearnConfig(anneal_by_success=True, anneal_updates=101))
     learner.success = 0.5

@@ -18,7 +18,7 @@ from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.run.build import rom_digest
 from warpzone.run.presets import CPU
-from warpzone.starts.exploration import Explorer, cells_of, find_trail
+from warpzone.starts.exploration import SEARCH_ON, Explorer, cells_of, find_trail
 from warpzone.starts.reverse_curriculum import TrailConfig
 from warpzone.starts.trails import (
     IN_THE_AIR,
@@ -59,6 +59,16 @@ def test_the_way_that_was_found_leads_to_the_flag_on_an_environment_of_its_own(t
         assert terminated[0] == (i + 1 == len(actions))
     assert info["flag_get"][0]
     assert info["wrong_turns"][0] == 0
+
+
+def test_the_search_goes_on_for_a_shorter_way(trail: Trail) -> None:
+    explorer = Explorer("1-1", seed=3)
+    first = None
+    while first is None:
+        first = explorer.step()
+    explorer.close()
+    assert trail.decisions < len(first)
+    assert explorer.tried < trail.tried <= SEARCH_ON * explorer.tried
 
 
 def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> None:

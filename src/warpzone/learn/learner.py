@@ -97,8 +97,7 @@ class Learner:
     def entropy_coef(self) -> float:
         """Of the next update."""
         start, final = self.config.entropy_coef, self.config.entropy_final
-        planned = self._scheduled("linear", start, final, success=self.success)
-        return planned * self.adaptation.entropy_scale
+        return self._scheduled("linear", start, final, success=self.success) * self.adaptation.entropy_scale
 
     @property
     def teacher_coef(self) -> float:
@@ -108,12 +107,13 @@ class Learner:
     def _scheduled(
         self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0, success: float = 0.0
     ) -> float:
-        """The value of a schedule. How long a stage takes is not known: with `anneal_by_success`, exploration
-        ends when it is no longer needed, and comes back when success is lost."""
+        """The value of a schedule. How long a stage takes is not known: with `anneal_by_success`, exploration ends by
+        success, comes back when that is lost, and a schedule that is over begins anew, twice as long."""
         config, step = self.config, self.per_update
         total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
-        warmup = step * warmup_updates
-        done = self.decisions
+        warmup, done = step * warmup_updates, self.decisions
+        while config.anneal_by_success and 0 < total <= done:
+            done, total = done - total, 2 * total
         if config.anneal_by_success and done >= warmup:
             done = max(done, int(success * (total - step)))
         return scheduled(name, done, total, start, final, step=step, warmup=warmup)

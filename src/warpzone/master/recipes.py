@@ -30,17 +30,13 @@ SPECIALIST: Mapping[str, Flags] = {
     # annealed by success were the best or nearly so on 7-1, 2-2, 8-1, 5-3 and 7-2 (2026-11-16-one-recipe.md).
     "gpu": {
         "algo": "ppo", "overlap-collect": False, "max-grad-norm": 5, "ground": "stood", "reward-death": 10,
-        "reward-flag": 300, "stall-limit": 120, "gamma": 0.97, "num-envs": 256, "minibatch-size": 1024,
+        "reward-flag": 300, "stall-limit": 120, "gamma": 0.97, "num-envs": 256, "minibatch-size": 512,
         "anneal-by-success": True, "hidden": 256,
     },
 }  # fmt: skip
-MAZE: Mapping[str, Flags] = {
-    # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once
-    # most episodes from there succeed. 8-4 took 60 million decisions (2026-11-16-mazes.md): with more environments a
-    # GPU makes more of them a second.
-    "cpu": {"noisy-sticky": 0, "gamma": 0.985},
-    "gpu": {"noisy-sticky": 0, "gamma": 0.985, "num-envs": 1024, "minibatch-size": 4096},
-}
+# The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once most
+# episodes from there succeed.
+MAZE: Flags = {"noisy-sticky": 0, "gamma": 0.985}
 
 DISTILLED: Flags = {
     # The run that made the 32-stage policy: 90 % sampled after 16 minutes on one H200. The teachers know the way:
@@ -72,7 +68,7 @@ def is_maze(stages: Iterable[str]) -> bool:
 
 def specialist(preset: str, stages: Iterable[str]) -> Flags:
     """The recipe of a specialist."""
-    return {**SPECIALIST[preset], **(MAZE[preset] if is_maze(stages) else {})}
+    return {**SPECIALIST[preset], **(MAZE if is_maze(stages) else {})}
 
 
 def words(*parts: Flags) -> list[str]:
