@@ -105,11 +105,12 @@ ENGINE = {
 }
 
 
-def engine(side: str) -> Figures:
+def engine(side: str, machine: str = "") -> Figures:
     """Frames per second of a side of `warpzone bench env`, and how many times nes-py's that is."""
+    file, name = f"engine{machine}.json", side + machine
     return {
-        f"{side}-frames": lambda: f"{median(load('engine.json')['frames_per_s'][ENGINE[side]]):,.0f}",
-        **ratio(side, lambda: load("engine.json")["times_nes_py"][ENGINE[side]]),
+        f"{name}-frames": lambda: f"{median(load(file)['frames_per_s'][ENGINE[side]]):,.0f}",
+        **ratio(name, lambda: load(file)["times_nes_py"][ENGINE[side]]),
     }
 
 
@@ -128,13 +129,14 @@ def startup(moment: str, name: str) -> Figures:
     }
 
 
-def turns(what: str) -> Figures:
+def turns(what: str, machine: str = "") -> Figures:
     """How much faster a build is than an older one, by `bench/turns.py`."""
 
     def values() -> Any:
-        return next(row["ratio"] for row in load("engine_turns.json")["results"] if row["what"] == what)
+        results = load(f"engine_turns{machine}.json")["results"]
+        return next(row["ratio"] for row in results if row["what"] == what)
 
-    return ratio(f"turns-{what}", values, ".2f")
+    return ratio(f"turns-{what}{machine}", values, ".2f")
 
 
 def hosts(envs: int) -> Figures:

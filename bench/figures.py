@@ -74,6 +74,8 @@ FIGURES: Figures = {
     **turns("gray"),
     **turns("max"),
     **turns("undrawn"),
+    **turns("gray", "-aarch64"),
+    **turns("max", "-aarch64"),
     **hosts(64),
     **hosts(256),
     **ends("1-1-cpu-seconds", lambda: [run["seconds"] for run in learned("1-1")]),
@@ -113,6 +115,13 @@ FIGURES: Figures = {
     **ratio("compat-single", lambda: load("compat_speed.json")["times_the_original"]["single"]),
     **ratio("compat-vector", lambda: load("compat_speed.json")["times_the_original"]["vector"]),
     **{name: figure for side in ENGINE for name, figure in engine(side).items()},
+    **{name: figure for side in ENGINE for name, figure in engine(side, "-aarch64").items()},
+    **ratio(
+        "compat-single-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["single"]
+    ),
+    **ratio(
+        "compat-vector-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["vector"]
+    ),
     "engine-nes-py": lambda: (
         f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"
     ),

@@ -30,7 +30,7 @@ import numpy as np
 
 from warpzone.cli.info import made
 from warpzone.engine import Machine, _native
-from warpzone.engine._native import net_kernels
+from warpzone.engine._native import instruction_sets
 from warpzone.engine.rom import rom
 from warpzone.envs.vector import MarioVectorEnv
 
@@ -103,7 +103,7 @@ def digest(decisions: int, threads: int, seed: int) -> str:
 def compare_sets(frames: int, seed: int) -> dict[str, str]:
     """The digest of so many frames with each instruction set and number of threads."""
     decisions, found = max(frames // (2 * SKIP * ENVIRONMENTS), 1), {}
-    for name in net_kernels():
+    for name in instruction_sets():
         for threads in (1, os.cpu_count() or 1):
             done = subprocess.run(
                 [sys.executable, __file__, "--digest", str(decisions), str(threads), str(seed)],

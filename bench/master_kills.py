@@ -19,6 +19,8 @@ from typing import Any
 
 import psutil
 
+from warpzone.cli.info import made
+
 
 def state(folder: Path) -> dict[str, Any]:
     path = folder / "master.json"
@@ -68,6 +70,7 @@ def main() -> int:
     print(
         json.dumps(
             {
+                **made(),
                 "exit_code": code,
                 "kills": dict(killed),
                 "children_that_outlived_a_kill": outlived,

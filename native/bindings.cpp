@@ -177,6 +177,8 @@ NB_MODULE(_native, m) {
     bind_pool(m);
     bind_episode(m);
 
+    m.def("instruction_sets", &simd::instruction_sets,
+          "Instruction sets that the engine can use on this processor, best first.");
     m.def(
         "shape_rewards",
         [](Array<const i32> before, Array<const i32> after, Array<const bool> fresh, bool signed_distance,

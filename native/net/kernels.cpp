@@ -25,7 +25,8 @@ std::vector<const Kernels*> available_kernels() {
 }
 
 const Kernels& find_kernels(const std::string& name) {
-    const std::string wanted = name.empty() ? wz::simd::chosen_set() : name;
+    std::string wanted = name.empty() ? wz::simd::chosen_set() : name;
+    if (wanted == "dotprod") wanted = kBaselineKernels.name;  // it multiplies floats
     std::string names;
     for (const Kernels* kernels : available_kernels()) {
         if (wanted == kernels->name) return *kernels;

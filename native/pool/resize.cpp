@@ -61,6 +61,7 @@ Resizer::Resizer(int height, int width, int top, Palette palette, const simd::Ke
       few_taps_(rows_.taps <= 4 && columns_.taps <= 4 && rows_.total <= 128 && divisor_ <= 4096) {
     plan_rows();
     if (few_taps_) plan_lanes();
+    if (few_taps_ && width_ % 4 == 0) plan_quads();
 }
 
 void Resizer::plan_rows() {
@@ -102,6 +103,23 @@ void Resizer::plan_lanes() {
     }
 }
 
+void Resizer::plan_quads() {
+    constexpr int kColumns = sizeof simd::Columns::Quad::index;
+    for (int from = 0; from < width_; from += 4) {
+        simd::Columns::Quad q{};
+        q.first = std::min<int>(columns_.first[static_cast<std::size_t>(from)], Frame::kWidth - kColumns);
+        for (int tap = 0; tap < kColumns; ++tap) {
+            const auto at = static_cast<std::size_t>(from * 4 + tap);
+            const int index = columns_.first[at / 4] + tap % 4 - q.first, weight = columns_.weights[at];
+            if (weight == 0) continue;
+            if (index >= kColumns || weight > 255) return quads_.clear();
+            q.index[tap] = static_cast<u8>(index);
+            q.weight[tap] = static_cast<u8>(weight);
+        }
+        quads_.push_back(q);
+    }
+}
+
 const u8* Resizer::encoding(Channel channel) const {
     return kTables.value[static_cast<int>(palette_)][static_cast<int>(channel)][0];
 }
@@ -124,7 +142,7 @@ void Resizer::reduce(int j, const u8* const* lines, u8* out) const {
     if (!few_taps_) return reduce_plainly(j, lines, out);
     does_->shrink(lines, plan_[static_cast<std::size_t>(j)].weights,
                   {width_, static_cast<int>(divisor_), columns_.first.data(), columns_.weights.data(),
-                   lanes_.empty() ? nullptr : lanes_.data()},
+                   lanes_.empty() ? nullptr : lanes_.data(), quads_.empty() ? nullptr : quads_.data()},
                   out);
 }
 

@@ -52,6 +52,7 @@ class Resizer {
     void reduce_plainly(int j, const u8* const* lines, u8* out) const;
     void plan_rows();
     void plan_lanes();
+    void plan_quads();
 
     const simd::Kernels* does_;
     Palette palette_;
@@ -61,6 +62,7 @@ class Resizer {
     bool few_taps_;  ///< the vector loops can do it; else it is done plainly
     std::vector<Row> plan_;
     std::vector<simd::Columns::Lanes> lanes_;
+    std::vector<simd::Columns::Quad> quads_;
 };
 
 /// Shrinks a picture in one channel while it is drawn, with `encoding` as the frame's: the same bytes as from

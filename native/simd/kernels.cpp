@@ -9,6 +9,8 @@ namespace wz::simd {
 extern const Kernels kBaseline;
 #if defined(__x86_64__)
 extern const Kernels kAvx2, kAvx512;
+#elif defined(__aarch64__)
+extern const Kernels kDotProduct;
 #endif
 
 const Kernels* find_kernels(const char* set) {
@@ -17,6 +19,8 @@ const Kernels* find_kernels(const char* set) {
 #if defined(__x86_64__)
         if (known == "avx512") return &kAvx512;
         if (known == "avx2") return &kAvx2;
+#elif defined(__aarch64__)
+        if (known == "dotprod") return &kDotProduct;
 #endif
         return &kBaseline;
     }

@@ -23,6 +23,14 @@ struct Columns {
         alignas(64) u16 weight[2][32];
     };
     const Lanes* lanes;  ///< ceil(width / 16); null where sixteen outputs touch more than 64 inputs
+    /// The same for four outputs at a time, for a processor that looks up bytes and adds up products of four:
+    /// where their taps are among sixteen input columns, and the weights.
+    struct Quad {
+        alignas(16) u8 index[16];
+        alignas(16) u8 weight[16];
+        int first;  ///< the first of the input columns, all of which exist
+    };
+    const Quad* quads;  ///< width / 4; null where four outputs touch more inputs, or the width has a rest
 };
 
 /// 32 palette entries as colours: as words 0x00RRGGBB, and channel by channel.

@@ -104,15 +104,26 @@ void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stri
 
 #elif defined(__ARM_NEON)
 
-void draw_tiles(const Kernels::Tiles& t, int pairs, int rows, u8* line, int stride) {
+// As above, `tiles` is copied. A whole tile is four registers of two lines each.
+void draw_tiles(const Kernels::Tiles& tiles, int pairs, int rows, u8* line, int stride) {
+    const Kernels::Tiles t = tiles;
     const uint8x16_t table = vld1q_u8(t.values);
     for (int i = 0; i < 2 * pairs; i += 2, line += 16) {
         const uint8x16_t slots = vcombine_u8(vdup_n_u8(slot(t, i)), vdup_n_u8(slot(t, i + 1)));
         const u8 *left = tile(t, i), *right = tile(t, i + 1);
-        for (int r = 0; r < rows; ++r)
-            vst1q_u8(line + r * stride,
-                     vqtbl1q_u8(table,
-                                vorrq_u8(slots, vcombine_u8(vld1_u8(left + r * 8), vld1_u8(right + r * 8)))));
+        auto put = [&](int r, uint8x16_t pixels) {
+            vst1q_u8(line + r * stride, vqtbl1q_u8(table, vorrq_u8(slots, pixels)));
+        };
+        if (rows == 8) {
+            for (int r = 0; r < 8; r += 2) {
+                const uint64x2_t a = vreinterpretq_u64_u8(vld1q_u8(left + r * 8)),
+                                 b = vreinterpretq_u64_u8(vld1q_u8(right + r * 8));
+                put(r, vreinterpretq_u8_u64(vzip1q_u64(a, b)));
+                put(r + 1, vreinterpretq_u8_u64(vzip2q_u64(a, b)));
+            }
+            continue;
+        }
+        for (int r = 0; r < rows; ++r) put(r, vcombine_u8(vld1_u8(left + r * 8), vld1_u8(right + r * 8)));
     }
 }
 
@@ -291,9 +302,46 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
     }
 }
 
+#if defined(__ARM_FEATURE_DOTPROD)
+
+/// Four outputs at a time, from lines to bytes without leaving the registers. Whole numbers below 2^23 become
+/// floats, and floats are rounded to whole numbers, by adding 2^23.
+void shrink_quads(const u8* const* lines, const u16* weights, const Columns& c, u8* out) {
+    const u8 *const l0 = lines[0], *const l1 = lines[1], *const l2 = lines[2], *const l3 = lines[3];
+    const uint32x4_t none = vdupq_n_u32(0), big = vdupq_n_u32(0x4B000000);
+    const float32x4_t big_float = vreinterpretq_f32_u32(big);
+    const float divisor = static_cast<float>(c.divisor), half = static_cast<float>(c.divisor / 2);
+    const float32x4_t scale = vdupq_n_f32(1.0f / divisor),
+                      nudge = vdupq_n_f32((half + 0.5f) / divisor - 0.5f);
+    const u32 w0 = weights[0], w1 = weights[1], w2 = weights[2], w3 = weights[3];
+    // Each of the four words has its mean in the lowest byte.
+    auto means = [=](const Columns::Quad& q) {
+        const uint8x16_t at = vld1q_u8(q.index), taps = vld1q_u8(q.weight);
+        auto of = [&](const u8* line) {
+            return vdotq_u32(none, vqtbl1q_u8(vld1q_u8(line + q.first), at), taps);
+        };
+        const uint32x4_t sum = vmlaq_n_u32(
+            vmlaq_n_u32(vmlaq_n_u32(vmulq_n_u32(of(l0), w0), of(l1), w1), of(l2), w2), of(l3), w3);
+        const float32x4_t exact = vsubq_f32(vreinterpretq_f32_u32(vorrq_u32(sum, big)), big_float);
+        return vreinterpretq_u8_f32(vaddq_f32(vfmaq_f32(nudge, exact, scale), big_float));
+    };
+    const Columns::Quad *q = c.quads, *const end = q + c.width / 4;
+    for (; end - q >= 4; q += 4, out += 16)
+        vst1q_u8(out, vuzp1q_u8(vuzp1q_u8(means(q[0]), means(q[1])), vuzp1q_u8(means(q[2]), means(q[3]))));
+    for (; q < end; ++q, out += 4) {
+        const uint8x16_t two = vuzp1q_u8(means(*q), means(*q));
+        const u32 packed = vgetq_lane_u32(vreinterpretq_u32_u8(vuzp1q_u8(two, two)), 0);
+        std::memcpy(out, &packed, 4);
+    }
+}
+
+#endif
+
 void shrink(const u8* const* lines, const u16* weights, const Columns& columns, u8* out) {
 #if defined(__AVX512BW__)
     if (columns.lanes) return shrink_lanes(lines, weights, columns, out);
+#elif defined(__ARM_FEATURE_DOTPROD)
+    if (columns.quads) return shrink_quads(lines, weights, columns, out);
 #endif
     alignas(64) u16 sums[Kernels::kWidth + 4];
     weigh_lines(lines, weights, sums);

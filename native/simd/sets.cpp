@@ -3,7 +3,32 @@
 #include <algorithm>
 #include <cstdlib>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
 namespace wz::simd {
+namespace {
+
+#if defined(__aarch64__)
+/// Whether the processor adds up products of four bytes.
+bool has_dot_products() {
+#if defined(__linux__)
+    constexpr unsigned long kAsimdDp = 1UL << 20;  // HWCAP_ASIMDDP, which old headers lack
+    return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+#elif defined(__APPLE__)
+    int has = 0;
+    std::size_t size = sizeof has;
+    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, nullptr, 0) == 0 && has;
+#else
+    return false;
+#endif
+}
+#endif
+
+}  // namespace
 
 std::vector<std::string> instruction_sets() {
     std::vector<std::string> found;
@@ -16,6 +41,9 @@ std::vector<std::string> instruction_sets() {
         __builtin_cpu_supports("avx512cd"))
         found.push_back("avx512");
     if (avx2) found.push_back("avx2");
+#endif
+#if defined(__aarch64__)
+    if (has_dot_products()) found.push_back("dotprod");
 #endif
 #if defined(__ARM_NEON)
     found.push_back("neon");

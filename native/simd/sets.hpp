@@ -12,7 +12,7 @@ struct SetError : std::runtime_error {
 };
 
 /// Instruction sets that this build has code for and this processor can run, best first: "avx512", "avx2"
-/// and "baseline" on x86-64, "neon" on ARM, "baseline" elsewhere.
+/// and "baseline" on x86-64, "dotprod" and "neon" on ARM, "baseline" elsewhere.
 std::vector<std::string> instruction_sets();
 
 /// The best of them, or the one that WARPZONE_SIMD names. Throws SetError.

@@ -49,7 +49,7 @@ SWITCHES = {
     "MARIO_FC_STRICT_STAGE": "1: such a stage is an error",
     "WARPZONE_ROM": "path of the ROM, also in Python",
     "WARPZONE_PORTABLE": "no effect any more: every build runs on every processor of its architecture",
-    "WARPZONE_SIMD": "instruction set of the engine: baseline, avx2, avx512 or neon",
+    "WARPZONE_SIMD": "instruction set of the engine: baseline, avx2, avx512, neon or dotprod",
     "WARPZONE_FUZZ_SECONDS": "seconds that the engine's fuzz test runs",
     "WARPZONE_FUZZ_SEED": "seed of the engine's fuzz test",
 }

@@ -1,0 +1,8 @@
+#include "simd/paint_impl.hpp"
+
+namespace wz::simd {
+
+extern const Kernels kDotProduct;
+const Kernels kDotProduct = {draw_tiles, map_bytes, shrink, brighter, paint};
+
+}  // namespace wz::simd
