@@ -75,6 +75,14 @@ def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]
     return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]
 
 
+def with_hosts(on_hosts: bool) -> str:
+    """Millions of decisions of each seed until 1-1 was learned, with environments on hosts or in process."""
+    runs = [run for run in load("learning-hosts.json")["runs"] if bool(run["flags"]) == on_hosts]
+    return ", ".join(
+        f"{run['decisions'] / 1e6:.2f}" for run in sorted(runs, key=lambda run: int(run["seed"]))
+    )
+
+
 def first_seeds() -> list[dict[str, Any]]:
     """Of every stage that was trained with the defaults on two cores, the run with seed 0."""
     return [run for run in load("stages-cpu.json")["runs"] if run["seed"] == 0 and not run["flags"]]
@@ -318,6 +326,10 @@ def faults() -> Figures:
         "faults-lost": lambda: f"{of('episodes_lost'):,}",
         "faults-decisions": lambda: f"{of('decisions') / 1e6:.1f}",
         "faults-rate": lambda: percent(of("fresh")["clear_rate"], 0),
+        **{
+            f"faults-memory-{who}": lambda who=who: "{:.0f} to {:.0f}".format(*of("memory")[who])
+            for who in ("learner", "host", "ray")
+        },
     }
 
 

@@ -44,6 +44,7 @@ from figure_sources import (
     turns,
     wheel_speed,
     wheels_table,
+    with_hosts,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -71,6 +72,8 @@ FIGURES: Figures = {
     "identity-vectors": lambda: f"{load('identity.json')['vectors']['frames']:,}",
     "identity-aarch64-random": lambda: f"{load('identity-aarch64.json')['frames']['random']:,}",
     "identity-aarch64-vectors": lambda: f"{load('identity-aarch64.json')['vectors']['frames']:,}",
+    "hosts-decisions": lambda: with_hosts(True),
+    "process-decisions": lambda: with_hosts(False),
     **turns("gray"),
     **turns("max"),
     **turns("undrawn"),
