@@ -84,8 +84,10 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
     log = back / "log.txt"
     with log.open("w") as lines:
         child = subprocess.Popen(
-            [sys.executable, *module, *words], stdout=lines, stderr=subprocess.STDOUT, env=variables
-        )
+            [sys.executable, *module, *words], stdout=lines, stderr=subprocess.STDOUT, env=variables,
+            # Where this runs in the background of a shell, the signal is ignored, and a child inherits that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
         try:
             child.wait(max(ends_at - time.monotonic(), 1.0))
         except subprocess.TimeoutExpired:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,11 @@ except KeyboardInterrupt:
 
 def run(folder: Path, *words: str) -> str:
     command = [sys.executable, str(SCRIPT), *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    # As in the background of a shell.
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
 
