@@ -40,10 +40,6 @@ STOP_S = 40.0
 """How long a command may take to stop before it is killed: all its runs save."""
 LEFT_BEHIND = ("tensorboard", "videos", "frames", "diagnostics")
 """Folders of a run that nothing resumes from."""
-KEPT = Path("/tmp/pieces")
-"""Where that machine keeps pieces that still have to travel."""
-
-
 BEST = Path("checkpoints") / "best.pt"
 KEEP_WEIGHTS = f"""
 import pathlib, sys
@@ -77,7 +73,7 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
     ends_at = time.monotonic() + seconds
     variables = install(carry, Path("build/sitting/site"))
     if not state.exists():
-        unpack([*(carry / "state").glob("state.*"), *KEPT.glob("state.*")], state)
+        unpack([*(carry / "state").glob("state.*"), *kept(state).glob("state.*")], state)
     back.mkdir(parents=True, exist_ok=True)
     words = [word.replace("STATE", str(state)) for word in words]
     module = [] if words[0].endswith(".py") else ["-m", "warpzone.cli.main"]
@@ -97,11 +93,11 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
             except subprocess.TimeoutExpired:
                 child.kill()
     print(log.read_text()[-3000:])
-    pieces = pack_state(state, KEPT, variables)
+    pieces = pack_state(state, variables)
     if (state / "master.json").exists():
         shutil.copy(state / "master.json", back)
-    print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(KEPT):.1f} MB")
-    rest(back)
+    print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(kept(state)):.1f} MB")
+    rest(back, state)
 
 
 def install(carry: Path, site: Path) -> dict[str, str]:
@@ -121,10 +117,16 @@ def install(carry: Path, site: Path) -> dict[str, str]:
     return variables
 
 
-def pack_state(state: Path, kept: Path, variables: dict[str, str]) -> int:
+def kept(state: Path) -> Path:
+    """Where that machine keeps pieces that still have to travel."""
+    return state.with_name(f"{state.name}-pieces")
+
+
+def pack_state(state: Path, variables: dict[str, str]) -> int:
     """Pack what a run or a master resumes from, in pieces; of a best checkpoint, its weights."""
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
+    to = kept(state)
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
     if not state.exists():
         return 0
     master = state / "master.json"
@@ -135,39 +137,39 @@ def pack_state(state: Path, kept: Path, variables: dict[str, str]) -> int:
         for run, one in runs.items()
         if (one["status"] == "done" or run.startswith("polished")) and (state / run / BEST).exists()
     }
-    with tempfile.TemporaryDirectory(dir=kept) as slim:
+    with tempfile.TemporaryDirectory(dir=to) as slim:
         copy = Path(slim) / "state"
         shutil.copytree(state, copy, ignore=lambda folder, names: {
             name for name in names if is_left_behind((Path(folder) / name).relative_to(state), over)
         })  # fmt: skip
         if master.exists():
             subprocess.run([sys.executable, "-c", KEEP_WEIGHTS, str(copy)], check=True, env=variables)
-        archive = kept / "state.tar.xz"
+        archive = to / "state.tar.xz"
         with tarfile.open(archive, "w:xz", preset=1) as tar:
             tar.add(copy, arcname=".")
     whole, pieces = archive.read_bytes(), 0
     archive.unlink()
     for start in range(0, len(whole), PIECE_BYTES):
-        (kept / f"state.{pieces:02d}").write_bytes(whole[start : start + PIECE_BYTES])
+        (to / f"state.{pieces:02d}").write_bytes(whole[start : start + PIECE_BYTES])
         pieces += 1
     return pieces
 
 
-def rest(back: Path) -> None:
+def rest(back: Path, state: Path) -> None:
     """Move as many pieces as one answer may hold."""
     back.mkdir(parents=True, exist_ok=True)
-    for piece in sorted(KEPT.glob("state.*"))[:PIECES_AT_ONCE]:
+    for piece in sorted(kept(state).glob("state.*"))[:PIECES_AT_ONCE]:
         shutil.move(piece, back / piece.name)
-    left = len(list(KEPT.glob("state.*")))
+    left = len(list(kept(state).glob("state.*")))
     print(f"{left} pieces still to fetch" if left else "that was the last piece")
 
 
-def give(carry: Path) -> None:
+def give(carry: Path, state: Path) -> None:
     """Keep pieces that came along for the sitting to come."""
-    KEPT.mkdir(parents=True, exist_ok=True)
+    kept(state).mkdir(parents=True, exist_ok=True)
     for piece in (carry / "state").glob("state.*"):
-        shutil.copyfile(piece, KEPT / piece.name)
-    print(f"{len(list(KEPT.glob('state.*')))} pieces here")
+        shutil.copyfile(piece, kept(state) / piece.name)
+    print(f"{len(list(kept(state).glob('state.*')))} pieces here")
 
 
 def is_left_behind(path: Path, over: set[str]) -> bool:
@@ -225,12 +227,13 @@ def main() -> None:
     sitting = commands.add_parser("sit", help="train for a while; the command after --")
     sitting.add_argument("carry", type=Path)
     sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
-    sitting.add_argument("--state", type=Path, default=Path("/tmp/state"), help="the folder that is kept")
     sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
     resting = commands.add_parser("rest", help="further pieces, where they were too many for one answer")
     resting.add_argument("back", type=Path)
     giving = commands.add_parser("give", help="keep the pieces that came along for the sitting to come")
     giving.add_argument("carry", type=Path)
+    for command in (sitting, resting, giving):
+        command.add_argument("--state", type=Path, default=Path("/tmp/state"), help="the folder that is kept")
     taking = commands.add_parser("take", help="what came back goes along next time")
     taking.add_argument("back", type=Path)
     taking.add_argument("carry", type=Path)
@@ -242,9 +245,9 @@ def main() -> None:
             parser.error("name the command after --, such as -- master --stages all --out STATE")
         sit(given.carry, given.back, given.state, given.seconds, words)
     elif given.command == "rest":
-        rest(given.back)
+        rest(given.back, given.state)
     elif given.command == "give":
-        give(given.carry)
+        give(given.carry, given.state)
     else:
         take(given.back, given.carry)
 

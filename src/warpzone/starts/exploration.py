@@ -69,7 +69,7 @@ def cells_of(ram: NDArray[np.uint8]) -> Ints:
 
 
 class Explorer:
-    """Random play on one stage until it is cleared once."""
+    """Random play on one stage, from places that it has reached."""
 
     def __init__(
         self,
