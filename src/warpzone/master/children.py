@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,11 +151,12 @@ def die_with_parent(with_signal: signal.Signals) -> Callable[[], None]:
 class GroupProcess:
     """A command in a process group of its own, with its output at the end of a file."""
 
-    def __init__(self, argv: Sequence[str], log: Path) -> None:
+    def __init__(self, argv: Sequence[str], log: Path, variables: Mapping[str, str] | None = None) -> None:
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM), env={**PATIENT, **os.environ},
+                start_new_session=True, preexec_fn=die_with_parent(signal.SIGTERM),
+                env={**PATIENT, **os.environ, **(variables or {})},
             )  # fmt: skip
 
     @property

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import ConfigError, RomError
-from warpzone.master.children import Spawn
+from warpzone.master.children import GroupProcess, Spawn
+from warpzone.master.gpu_sharing import shared_gpu
 from warpzone.master.phases import PHASES
 from warpzone.master.plan import MasterConfig, Plan, time_needed
 from warpzone.master.state import State, open_state
@@ -66,7 +68,9 @@ def _work(
     state.machine, state.status = dict(machine), "running"
     state.sittings += 1
     ending = "[master] stopping: runs save what they have learned; the same command resumes"
-    with StopFlag(lambda line: say(ending)) as stop:
+    with StopFlag(lambda line: say(ending)) as stop, shared_gpu(config, plan, say) as variables:
+        state.machine["cuda_mps"] = bool(variables)
+        spawn = spawn or partial(GroupProcess, variables=variables)
         work = Work(config, plan, state, lambda: bool(stop), show, say, spawn)
         try:
             for name, do in PHASES.items():
