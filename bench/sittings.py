@@ -38,8 +38,8 @@ PIECE_BYTES = 13 << 20
 PIECES_AT_ONCE = 4
 STOP_S = 40.0
 """How long a command may take to stop before it is killed: all its runs save."""
-LEFT_BEHIND = ("tensorboard", "videos", "frames", "diagnostics")
-"""Folders of a run that nothing resumes from."""
+LEFT_BEHIND = ("tensorboard", "videos", "frames", "diagnostics", "episodes.jsonl")
+"""What nothing resumes from in a run's folder."""
 BEST = Path("checkpoints") / "best.pt"
 KEEP_WEIGHTS = f"""
 import pathlib, sys
@@ -145,7 +145,7 @@ def pack_state(state: Path, variables: dict[str, str]) -> int:
         if master.exists():
             subprocess.run([sys.executable, "-c", KEEP_WEIGHTS, str(copy)], check=True, env=variables)
         archive = to / "state.tar.xz"
-        with tarfile.open(archive, "w:xz", preset=1) as tar:
+        with tarfile.open(archive, "w:xz", preset=0) as tar:
             tar.add(copy, arcname=".")
     whole, pieces = archive.read_bytes(), 0
     archive.unlink()

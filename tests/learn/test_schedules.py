@@ -153,11 +153,25 @@ def test_a_schedule_by_success_that_is_over_begins_anew_twice_as_long() -> None:
         rates[learner.decisions] = learner.learning_rate
     halfway = {200: 1 - 100 / 199, 500: 1 - 200 / 399}
     assert rates == pytest.approx({99: 0.0, 100: 1.0, 299: 0.0, 300: 1.0, 699: 0.0, 700: 1.0, **halfway})
-    learner.success = 0.5
-    assert learner.learning_rate == pytest.approx(0.7, abs=0.001)
     plain = Learner(make_policy(), LearnConfig(anneal_updates=100, learning_rate=1.0, lr_final_fraction=0.0))
     plain.decisions = 500
     assert plain.learning_rate == 0.0
+
+
+def test_a_schedule_that_begins_anew_goes_back_no_further_than_the_best_success_allows() -> None:
+    config = LearnConfig(anneal_by_success=True, anneal_updates=100, learning_rate=1.0, lr_final_fraction=0.0)
+    learner = Learner(make_policy(), config)
+    learner.decisions, learner.success = 50, 0.8
+    learner.update(random_rollout(learner.policy))
+    learner.success, learner.decisions, learner.per_update = 0.1, 50, 1
+    assert learner.learning_rate == pytest.approx(1 - 50 / 99)
+    other = Learner(make_policy(seed=1), config)
+    other.load_state_dict(learner.state_dict())
+    for one in (learner, other):
+        rates = {}
+        for one.decisions in (100, 200, 299, 300):
+            rates[one.decisions] = one.learning_rate
+        assert rates == pytest.approx({100: 0.2, 200: 0.2, 299: 0.0, 300: 0.2}, abs=0.01)
 
 
 def test_success_is_saved_so_that_a_resumed_run_has_the_same_rates() -> None:

@@ -134,14 +134,11 @@ class RewardShaper:
             c.reward_coin_weight * scale,
         ]
         rows = out.rows[: len(BUILT_IN)]
-        clip = self._clip(scale)
+        clip = c.reward_clip * abs(scale) or math.inf
         shape_rewards(
             before, after, fresh, c.reward_signed_distance, self.cap, clip, worth, rows, out.total, out.dx
         )
         self.decisions += self.num_envs
-
-    def _clip(self, scale: float) -> float:
-        return self.config.reward_clip * abs(scale) if self.config.reward_clip else math.inf
 
     def _custom(self, before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> Floats:
         assert self.function is not None

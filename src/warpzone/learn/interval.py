@@ -22,7 +22,7 @@ class IntervalMeans:
     def add(self, values: Mapping[str, float]) -> None:
         """Take in the numbers of one update."""
         for name, value in values.items():
-            if _is_last(name):
+            if name in _LAST or (name.startswith("replay_") and name not in _TIMES):
                 self._sums[name], self._counts[name] = value, 1
             else:
                 self._sums[name] = self._sums.get(name, 0.0) + value
@@ -43,7 +43,3 @@ class IntervalMeans:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
-
-
-def _is_last(name: str) -> bool:
-    return name in _LAST or (name.startswith("replay_") and name not in _TIMES)

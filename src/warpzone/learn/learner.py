@@ -60,6 +60,7 @@ class Learner:
         """Decisions learned from so far."""
         self.success = 0.0
         """Mean clear rate over the stages, told by the training loop once an update."""
+        self.best_success = 0.0
         if self.device.type == "cuda":
             policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
             if config.compile:
@@ -108,12 +109,13 @@ class Learner:
         self, name: ScheduleName, start: float, final: float, warmup_updates: int = 0, success: float = 0.0
     ) -> float:
         """The value of a schedule. How long a stage takes is not known: with `anneal_by_success`, exploration ends by
-        success, comes back when that is lost, and a schedule that is over begins anew, twice as long."""
+        success and comes back when that is lost. A schedule that is over begins anew, twice as long, as far back as the
+        best success so far allows: what was learned would not survive its start."""
         config, step = self.config, self.per_update
         total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
         warmup, done = step * warmup_updates, self.decisions
         while config.anneal_by_success and 0 < total <= done:
-            done, total = done - total, 2 * total
+            done, total, success = done - total, 2 * total, self.best_success
         if config.anneal_by_success and done >= warmup:
             done = max(done, int(success * (total - step)))
         return scheduled(name, done, total, start, final, step=step, warmup=warmup)
@@ -122,6 +124,7 @@ class Learner:
         """Learn from a rollout; the numbers returned are means over the update's gradient steps."""
         started = time.perf_counter()
         self.per_update = rollout.num_decisions * self.ranks.size
+        self.best_success = max(self.best_success, self.success)
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
         self.step.set_rates(learning_rate, entropy_coef, self.teacher_coef)
         policy_lag = self.version - rollout.version.double().mean().item()
@@ -304,6 +307,7 @@ class Learner:
             "version": self.version,
             "decisions": self.decisions,
             "success": self.success,
+            "best_success": self.best_success,
             "policy": self.policy.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
             "scaler": self.step.scaler.state_dict(),
@@ -319,6 +323,7 @@ class Learner:
         # Older checkpoints hold no count: as many as there would be with today's rollouts.
         self.decisions = state.get("decisions", self.version * self.per_update)
         self.success = state.get("success", 0.0)
+        self.best_success = state.get("best_success", self.success)
         self.policy.load_state_dict(state["policy"])
         self.step.load_optimizer(state["optimizer"])
         self.step.scaler.load_state_dict(state["scaler"])
