@@ -77,6 +77,26 @@ def test_a_maze_trains_without_a_break_where_others_have_places_too(
     work.stop()
 
 
+def test_a_turn_to_the_end_of_the_phase_ends_its_schedules_with_it(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path)
+    work.enter("specialists")
+    words: dict[str, list[str]] = {}
+    work.train = lambda run, argv, seconds: words.setdefault(run, argv)  # type: ignore[assignment, method-assign]
+    for stage in ("1-1", "1-2"):
+        (tmp_path / f"specialist-{stage}").mkdir()
+        record = {"global_step": 1_000_000, "env_steps_per_sec": 5000.0}
+        (tmp_path / f"specialist-{stage}" / "metrics.jsonl").write_text(json.dumps(record) + "\n")
+    work.state.specialists["1-1"].turn_left_s = work.left_s() + 1
+    work.state.specialists["1-2"].turn_left_s = work.left_s() / 2
+    work.state.specialists["1-3"].turn_left_s = work.left_s() + 1
+    for stage in ("1-1", "1-2", "1-3"):
+        start_turn(work, stage)
+    flag = words["specialist-1-1"].index("--anneal-steps")
+    assert float(words["specialist-1-1"][flag + 1]) == pytest.approx(1e6 + 5000 * work.left_s(), rel=0.01)
+    # There is another turn to come, or nothing is known about its speed.
+    assert "--anneal-steps" not in words["specialist-1-2"] + words["specialist-1-3"]
+
+
 def test_an_interrupted_turn_is_resumed_with_what_is_left_of_it(tmp_path: Path) -> None:
     work, _ = work_in(tmp_path)
     work.enter("specialists")

@@ -65,8 +65,9 @@ def drawn_from(way: Way) -> NDArray[np.float64]:
     drawn = np.bincount([way.choose(random) for _ in range(30000)], minlength=len(way.starts)) / 30000
     at = way.frontier()
     window = slice(max(at - BEFORE, 0), at + BEHIND)
-    drawn[window] -= FRONTIER / len(drawn[window])
-    return drawn / (1 - FRONTIER)
+    share = FRONTIER * way.beyond(at)
+    drawn[window] -= share / max(len(drawn[window]), 1)
+    return drawn / (1 - share)
 
 
 def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
@@ -112,7 +113,7 @@ def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -
 
     def most_drawn(count: int) -> list[int]:
         drawn = np.bincount([way.choose(random) for _ in range(12000)], minlength=300) / 12000
-        assert np.sort(drawn)[-count:].sum() > FRONTIER
+        assert np.sort(drawn)[-count:].sum() > FRONTIER * way.beyond(way.frontier())
         return sorted(np.argsort(drawn)[-count:].tolist())
 
     assert most_drawn(BEFORE) == list(range(300 - BEFORE, 300))
@@ -127,9 +128,25 @@ def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -
     # Trouble behind it does not bring it back.
     way.moments[210:250] = 0.0
     assert way.frontier() == at
-    way.moments[:] = 1.0
+    way.moments[:] = way.cleared[:] = 1.0
     assert way.frontier() == 0
     assert most_drawn(BEHIND) == list(range(BEHIND))
+
+
+def test_where_the_end_is_seldom_reached_from_further_on_that_is_practised_first() -> None:
+    way = Way([[bytes([n, m]) for m in range(10)] for n in range(40)])
+    random = np.random.default_rng(0)
+
+    def share_of_the_last_three_parts() -> float:
+        return float(np.mean([way.choose(random) >= 340 for _ in range(6000)]))
+
+    way.moments[100:] = way.each[10:] = way.cleared[5:] = 0.3
+    way.cleared[18:] = way.each[36:] = 1.0
+    assert way.frontier() < 110
+    assert way.beyond(100) == pytest.approx((12 * 0.3 + 2) / 14)
+    seldom = share_of_the_last_three_parts()
+    way.cleared[5:] = way.each[10:] = 0.9
+    assert share_of_the_last_three_parts() < seldom / 3
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:

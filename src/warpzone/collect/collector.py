@@ -85,8 +85,10 @@ class Collector:
             group.act(0)
         # While one group acts, the environments of the other are being emulated.
         for t in range(self.steps):
-            if self.stopping:
-                self._await_environments(t)
+            if self.stopping:  # finish the steps under way, so that the caller can close the environments
+                for group in self.groups:
+                    group.receive(t)
+                    group.tell()
                 return False
             for group in self.groups:
                 group.receive(t)
@@ -107,12 +109,6 @@ class Collector:
 
     def close(self) -> None:
         """Nothing to release: the environments belong to the caller."""
-
-    def _await_environments(self, t: int) -> None:
-        """Finish the steps under way, so that the caller can close the environments."""
-        for group in self.groups:
-            group.receive(t)
-            group.tell()
 
     def state_dict(self) -> dict[str, Any]:
         """The state of every group; the environments keep their own."""

@@ -261,10 +261,6 @@ def format_replay_stat(stats: Mapping[str, float]) -> str:
     return f"[replay][stat] fill={fill:.1%} unique={unique:.1%} avg_unique={average:.1%}"
 
 
-def _scalar_dtype() -> torch.dtype:
-    return torch.float32 if os.environ.get("MARIO_PER_FP16_SCALARS") == "0" else torch.float16
-
-
 def _columns(rollout: Rollout, returns: Tensor, stack: int) -> dict[str, Tensor]:
     return {
         "frames": rollout.frames[:-1],
@@ -279,8 +275,9 @@ def _columns(rollout: Rollout, returns: Tensor, stack: int) -> dict[str, Tensor]
 def _allocate(example: Rollout, slots: int, home: torch.device) -> dict[str, Tensor]:
     small = {"frames": torch.uint8, "age": torch.uint8, "actions": torch.uint8, "stage": torch.uint8}
     columns = _columns(example, example.values, example.stack)
+    other = torch.float32 if os.environ.get("MARIO_PER_FP16_SCALARS") == "0" else torch.float16
     kept = {
-        name: torch.zeros(slots, *source.shape, dtype=small.get(name, _scalar_dtype()), device=home)
+        name: torch.zeros(slots, *source.shape, dtype=small.get(name, other), device=home)
         for name, source in columns.items()
     }
     for i, memory in enumerate(example.state0):

@@ -107,7 +107,17 @@ def start_turn(work: Work, name: str) -> None:
         one.turns += 1
     threads = max(1, work.plan.cores // min(state.parallel, unfinished))
     seconds = min(one.turn_left_s, left_s)
-    work.train(run_name(name), specialist_words(work, name, threads), seconds)
+    words = specialist_words(work, name, threads)
+    if seconds >= left_s:
+        words += last_schedule(work, run_name(name), seconds)
+    work.train(run_name(name), words, seconds)
+
+
+def last_schedule(work: Work, run: str, seconds: float) -> list[str]:
+    """The flags of a turn that lasts to the end of the phase: schedules end with it, as a run is best at their end."""
+    record = work.last_record(run)
+    steps, per_s = record.get("global_step"), record.get("env_steps_per_sec")
+    return ["--anneal-steps", str(anneal_steps(steps, per_s, seconds))] if steps and per_s else []
 
 
 def specialist_words(work: Work, name: str, threads: int) -> list[str]:

@@ -34,6 +34,9 @@ SPECIALIST: Mapping[str, Flags] = {
         "anneal-by-success": True, "hidden": 256,
     },
 }  # fmt: skip
+# Bowser's bridge: with 0.97 it pays to rush past him even if that succeeds in two of three tries only, as waiting for
+# his jump costs more; 5-4 and 6-4 then stayed at 64 to 78 % (2026-11-17-bowser.md).
+CASTLE: Mapping[str, Flags] = {"cpu": {}, "gpu": {"gamma": 0.985}}
 # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once most
 # episodes from there succeed.
 MAZE: Flags = {"noisy-sticky": 0, "gamma": 0.985}
@@ -68,7 +71,8 @@ def is_maze(stages: Iterable[str]) -> bool:
 
 def specialist(preset: str, stages: Iterable[str]) -> Flags:
     """The recipe of a specialist."""
-    return {**SPECIALIST[preset], **(MAZE if is_maze(stages) else {})}
+    castle = all(stage.endswith("-4") for stage in stages)
+    return {**SPECIALIST[preset], **(CASTLE[preset] if castle else {}), **(MAZE if is_maze(stages) else {})}
 
 
 def words(*parts: Flags) -> list[str]:

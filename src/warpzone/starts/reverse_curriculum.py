@@ -1,6 +1,6 @@
 """The reverse curriculum: episodes that start along a known solution of the stage, its trail.
 
-Most starts are sampled at the frontier, around the first moments from which the stage is cleared, and the others where
+Many starts are sampled at the frontier, around the first moments from which the stage is cleared, and the others where
 success is lost: where it is cleared less often than from a little further on. That is near the end at first and moves
 back until the true start is reached. What the agent has to discover is then never far from what it already masters.
 """
@@ -25,7 +25,7 @@ OPEN = 0.3
 EVEN = 0.2
 """Share of uniform samples: of parts, and of places within one."""
 FRONTIER = 0.8
-"""Share of samples at the frontier: around the first moments from which the stage is cleared at all."""
+"""Share of samples at the frontier, around the first moments that lead to the end, if all later ones do."""
 CLEARED, TOGETHER = 0.15, 8
 """The clear rate that counts as cleared, and over how many moments it is taken."""
 BEFORE, BEHIND = 4, 9
@@ -82,8 +82,8 @@ class Way:
     def choose(self, random: np.random.Generator) -> int:
         """Sample a start: at the frontier; or in a part where success is lost before the next one or is uncertain, at a
         place chosen by the same rule, and there at any moment."""
-        if random.random() < FRONTIER:
-            at = self.frontier()
+        at = self.frontier()
+        if random.random() < FRONTIER * self.beyond(at):
             return int(random.integers(max(at - BEFORE, 0), min(at + BEHIND, len(self.starts))))
         part = _draw(_lost(self.cleared), random)
         first, end = self._first(part), self._first(part + 1)
@@ -96,10 +96,14 @@ class Way:
         cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
         return int(cleared[0]) if len(cleared) else len(self.starts)
 
+    def beyond(self, moment: int) -> float:
+        """The mean clear rate of the parts after that of a moment; 1 if there are none."""
+        behind = self.cleared[self._place_and_part(moment)[1] + 1 :]
+        return float(behind.mean()) if len(behind) else 1.0
+
     def ended(self, start: int, cleared: bool) -> None:
         """Record a finished episode that started at `start`."""
-        place = int(np.searchsorted(self._limits, start, side="right")) - 1
-        part = next(p for p in range(self.parts) if place < self._first(p + 1))
+        place, part = self._place_and_part(start)
         self.cleared[part] += PART_RATE * (cleared - self.cleared[part])
         self.each[place] += EACH_RATE * (cleared - self.each[place])
         self.moments[start] += EACH_RATE * (cleared - self.moments[start])
@@ -142,6 +146,10 @@ class Way:
         if len(state["moments"]) == len(self.starts):
             self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
             self.moments = np.array(state["moments"])
+
+    def _place_and_part(self, moment: int) -> tuple[int, int]:
+        place = int(np.searchsorted(self._limits, moment, side="right")) - 1
+        return place, ((place + 1) * self.parts - 1) // len(self.each)
 
     def _first(self, part: int) -> int:
         return part * len(self.each) // self.parts
