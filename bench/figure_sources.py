@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from functools import cache, partial
+from itertools import pairwise
 from math import sqrt
 from pathlib import Path
 from statistics import median
@@ -359,3 +360,11 @@ def busy(processes: int) -> Figures:
         return {key: 100 * value for key, value in share.items()}
 
     return ratio(f"busy-{processes}", per_cent)
+
+
+def sharing(kind: str) -> list[float]:
+    """Decisions per second, in half-minutes with eight specialists or more, of the last sitting of a master."""
+    times = load(f"master-h200-{kind}.json")["together"]
+    breaks = [i for i, (before, after) in enumerate(pairwise(times), 1) if after[0] - before[0] > 600]
+    # The half-minute in which they started is left out.
+    return [rate for _, specialists, rate in times[max(breaks, default=0) + 1 :] if specialists >= 8]

@@ -38,6 +38,7 @@ from figure_sources import (
     percent,
     rates_32,
     ratio,
+    sharing,
     stages_table,
     startup,
     trainers,
@@ -62,6 +63,11 @@ FIGURES: Figures = {
     **mastered_all("master-32", "master-h200.json"),
     **mastered_all("master-32-noise", "master-h200-noise.json"),
     **cluster_model(),
+    **{
+        f"sharing-{kind}": lambda kind=kind: f"{round(median(sharing(kind)), -3):,.0f}"  # type: ignore[misc]
+        for kind in ("mps", "without-mps")
+    },
+    "sharing-times": lambda: f"{median(sharing('mps')) / median(sharing('without-mps')):.1f}",
     "kills-table": kills_table,
     "kills": lambda: str(load("kills.json")["kills"]),
     "kills-date": lambda: load("kills.json")["date"],
