@@ -206,6 +206,18 @@ def kills_table() -> str:
     return table("| kind | kills | during a save | saves that failed | most updates lost | unsound |", rows)
 
 
+def master_kills_table() -> str:
+    """A row for a killed `warpzone master` and one for one left alone (`bench/master_kills.py`)."""
+    rows = []
+    for name, file in (("killed", "master_kills.json"), ("left alone", "master_kills-alone.json")):
+        run = load(file)
+        kills = ", ".join(f"{phase} {count}" for phase, count in run["kills"].items()) or "none"
+        rates = ", ".join(f"{stage} {percent(rate, 0)}" for stage, rate in run["clear_rate"].items())
+        minutes = f"{run['spent_s'] / 60:.1f} | {run['wall_s'] / 60:.1f}"
+        rows.append(f"| {name} | {kills} | {run['children_that_outlived_a_kill']} | {minutes} | {rates} |")
+    return table("| master | kills | child processes left | minutes counted | minutes in all | cleared |", rows)
+
+
 def wheel_speed(key: str) -> str:
     return f"{load('wheel_speed.json')['results'][0]['ratio'][key]:.2f}"
 

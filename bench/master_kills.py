@@ -57,6 +57,11 @@ def main() -> int:
         until = time.monotonic() + wait_s
         while process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)
+            # Short phases are met too: the first kill in each comes soon after it has begun.
+            if phase_of(state(args.out)) not in {"start", *killed}:
+                until = min(until, time.monotonic() + chance.uniform(0.2, 3.0))
+                while process.poll() is None and time.monotonic() < until:
+                    time.sleep(0.05)
         if process.poll() is not None:
             break
         children = psutil.Process(process.pid).children(recursive=True)
