@@ -215,7 +215,9 @@ def master_kills_table() -> str:
         rates = ", ".join(f"{stage} {percent(rate, 0)}" for stage, rate in run["clear_rate"].items())
         minutes = f"{run['spent_s'] / 60:.1f} | {run['wall_s'] / 60:.1f}"
         rows.append(f"| {name} | {kills} | {run['children_that_outlived_a_kill']} | {minutes} | {rates} |")
-    return table("| master | kills | child processes left | minutes counted | minutes in all | cleared |", rows)
+    return table(
+        "| master | kills | child processes left | minutes counted | minutes in all | cleared |", rows
+    )
 
 
 def wheel_speed(key: str) -> str:
