@@ -66,7 +66,7 @@ def drawn_from(way: Way) -> NDArray[np.float64]:
     at = way.frontier()
     window = slice(max(at - BEFORE, 0), at + BEHIND)
     share = FRONTIER * way.beyond(at)
-    drawn[window] -= share / max(len(drawn[window]), 1)
+    drawn[window] -= share / len(drawn[window])
     return drawn / (1 - share)
 
 
@@ -145,6 +145,7 @@ def test_where_the_end_is_seldom_reached_from_further_on_that_is_practised_first
     assert way.frontier() < 110
     assert way.beyond(100) == pytest.approx((12 * 0.3 + 2) / 14)
     seldom = share_of_the_last_three_parts()
+    assert seldom > 1 - FRONTIER  # more than would be left if the frontier kept its whole share
     way.cleared[5:] = way.each[10:] = 0.9
     assert share_of_the_last_three_parts() < seldom / 3
 

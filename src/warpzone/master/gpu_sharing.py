@@ -2,8 +2,9 @@
 
 By https://docs.nvidia.com/deploy/mps and `man nvidia-cuda-mps-control`, `-f` keeps the daemon in the foreground. It
 starts a server for the first process that uses CUDA. A process that finds no daemon runs without MPS, so only the list
-of servers shows that MPS is used. `quit` ends the daemon and its servers, and waits for processes that still use them,
-with `-t` for so many seconds. What a signal does to either is not documented, so none is relied on."""
+of servers shows that MPS is used. `quit` ends the daemon and its servers: on an H200 both were gone within seconds,
+even when the master had been killed. We found no word on what a signal does to either, so none is relied on; and `-t`, the
+seconds that processes which still use a server are given, was never put to the test."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ echo quit -t {GRACE_S:.0f} | timeout {2 * GRACE_S:.0f} {PROGRAM} || kill -9 $!
 rm -rf "$0"
 """
 """A shell that ends the daemon when its own input does: when the master closes it or is gone, even killed. Runs whose
-master was killed still save on the GPU: they have as long as those that are told to stop."""
+master was killed still save on the GPU: they should have as long as those that are told to stop."""
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from warpzone.run.presets import MAZES
@@ -35,7 +35,7 @@ SPECIALIST: Mapping[str, Flags] = {
     },
 }  # fmt: skip
 # Bowser's bridge: with 0.97 it pays to rush past him even if that succeeds in two of three tries only, as waiting for
-# his jump costs more; 5-4 and 6-4 then stayed at 64 to 78 % (2026-11-17-bowser.md).
+# his jump costs more; 5-4 and 6-4 ended at 64 % then (2026-11-17-bowser.md).
 CASTLE: Mapping[str, Flags] = {"cpu": {}, "gpu": {"gamma": 0.985}}
 # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once most
 # episodes from there succeed.
@@ -69,7 +69,7 @@ def is_maze(stages: Iterable[str]) -> bool:
     return not MAZES.isdisjoint(stages)
 
 
-def specialist(preset: str, stages: Iterable[str]) -> Flags:
+def specialist(preset: str, stages: Sequence[str]) -> Flags:
     """The recipe of a specialist."""
     castle = all(stage.endswith("-4") for stage in stages)
     return {**SPECIALIST[preset], **(CASTLE[preset] if castle else {}), **(MAZE if is_maze(stages) else {})}
