@@ -3,8 +3,8 @@
 By https://docs.nvidia.com/deploy/mps and `man nvidia-cuda-mps-control`, `-f` keeps the daemon in the foreground. It
 starts a server for the first process that uses CUDA. A process that finds no daemon runs without MPS, so only the list
 of servers shows that MPS is used. `quit` ends the daemon and its servers: on an H200 both were gone within seconds,
-even when the master had been killed. We found no word on what a signal does to either, so none is relied on; and `-t`, the
-seconds that processes which still use a server are given, was never put to the test."""
+even when the master had been killed. We found no word on what a signal does to either, so none is relied on; and `-t`,
+the seconds that processes which still use a server are given, was never put to the test."""
 
 from __future__ import annotations
 
