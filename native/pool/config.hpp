@@ -21,6 +21,7 @@ struct SlotConfig {
     int frame_skip = 4, frame_stack = 4;
     double sticky = 0;
     int noop_max = 0;
+    bool random_clock = false;  ///< episodes begin at a random moment of the game's clock
     bool max_pool = false;
     bool levels = false;        ///< stages may be anybody's: one that crashes the game ends the episode
     bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
@@ -48,7 +49,8 @@ void visit(PoolConfig& c, Visitor&& v) {
     v("environments", c.environments), v("threads", c.threads), v("frame_skip", s.frame_skip);
     v("frame_stack", s.frame_stack), v("height", c.height), v("width", c.width), v("top", c.top);
     v("channels", s.channels), v("measured_palette", c.palette), v("sticky", s.sticky);
-    v("noop_max", s.noop_max), v("max_pool", s.max_pool), v("ground_stood", s.ground_stood);
+    v("noop_max", s.noop_max), v("random_clock", s.random_clock), v("max_pool", s.max_pool);
+    v("ground_stood", s.ground_stood);
     v("stall_limit", s.stall_limit), v("step_limit", s.step_limit), v("autoreset", c.autoreset);
     v("pal", s.region), v("lost_levels", c.lost_levels), v("pin", c.pin);
     v("stages", c.stages), v("memories", c.memories), v("levels", s.levels), v("actions", s.actions);

@@ -12,6 +12,9 @@ void copy_in_episode(Machine& to, const Machine& from, const Cartridge& c) {
     std::memcpy(static_cast<void*>(&to), &from, offsetof(Machine, ppu) + offsetof(Ppu, vram) + 0x800);
 }
 
+/// Frames by which the game's clock may differ: nine minutes, all that matters of it is different by then.
+constexpr int kClockFrames = 1 << 15;
+
 }  // namespace
 
 Slot::Slot(std::shared_ptr<const Cartridge> cartridge, const SlotConfig& config, const Resizer& resizer)
@@ -86,6 +89,7 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
     episode_.random = random;
     episode_.stage_index = stage_index;
     stage_ = stage;
+    turn_clock();
     const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
     keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
     Canvas& on = canvas();
@@ -110,6 +114,11 @@ void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {
     // Ground covered before the snapshot stays covered: where a maze leads back, it must not be paid again.
     episode_.journey = journey;
     episode_.journey.since_progress = 0;
+    turn_clock();
+}
+
+void Slot::turn_clock() {
+    if (config_->random_clock) smb::pass_time(machine_, episode_.random.below(kClockFrames));
 }
 
 int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {

@@ -75,6 +75,8 @@ class Slot {
     /// Takes frames, or what was shrunk while they were drawn, onto the stack.
     void see(const Frame& newest, const Frame* previous);
     void fill_stack(const Frame& frame);
+    /// Where that is wanted, lets the game's clock stand at a random moment.
+    void turn_clock();
     void keep_before(Scene scene, u8 buttons, int count);
 
     std::shared_ptr<const Cartridge> cartridge_;

@@ -58,6 +58,20 @@ std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region reg
     return start;
 }
 
+void pass_time(Machine& m, int frames) {
+    // It counts down from 17 (European dumps) or 20; what the shorter one has is possible in both.
+    constexpr int kIntervalFrames = 18;
+    u8* const r = m.ram;
+    r[at::kFrameCounter] = static_cast<u8>(r[at::kFrameCounter] + frames);
+    r[at::kInterval] =
+        static_cast<u8>((r[at::kInterval] + kIntervalFrames - frames % kIntervalFrames) % kIntervalFrames);
+    // A shift register of 56 bits; what comes in on the left is the sum of two of them.
+    u64 bits = 0;
+    for (int i = 0; i < 7; ++i) bits = bits << 8 | r[at::kRandom + i];
+    for (; frames > 0; --frames) bits = bits >> 1 | ((bits >> 49 ^ bits >> 41) & 1) << 55;
+    for (int i = 6; i >= 0; --i, bits >>= 8) r[at::kRandom + i] = static_cast<u8>(bits);
+}
+
 int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out) {
     u8* const r = m.ram;
     int frames = 0;

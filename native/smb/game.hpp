@@ -40,6 +40,10 @@ inline constexpr u8 kGiven = 2;
 std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
                                      std::span<const u8> memory = {});
 
+/// Sets the game's clock (its frame counter, its slow timer and its random numbers) to where it would be if
+/// this moment had come so many frames later, for example after a longer wait at the title screen.
+void pass_time(Machine& m, int frames);
+
 /// Longest scene a game shows without the player, in frames: far longer than any in Super Mario Bros (about
 /// 20 seconds).
 inline constexpr int kLongestScene = 60 * 60;

@@ -6,12 +6,13 @@
 namespace wz::smb {
 
 namespace at {
-inline constexpr u16 kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D, kPageX = 0x006D,
-                     kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8, kWarpZone = 0x06D6,
-                     kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA, kAreaChangeTimer = 0x06DE,
-                     kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaType = 0x074E, kAreaNumber = 0x074F,
-                     kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C, kWorld = 0x075F, kArea = 0x0760,
-                     kMode = 0x0770, kPreLevelTimer = 0x07A0, kScore = 0x07DE, kCoins = 0x07ED,
+inline constexpr u16 kFrameCounter = 0x0009, kPlayerState = 0x000E, kEnemyType = 0x0016, kFloatState = 0x001D,
+                     kPageX = 0x006D, kPixelX = 0x0086, kViewportY = 0x00B5, kPixelY = 0x03B8,
+                     kWarpZone = 0x06D6, kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA,
+                     kAreaChangeTimer = 0x06DE, kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaType = 0x074E,
+                     kAreaNumber = 0x074F, kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C,
+                     kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770, kInterval = 0x077F,
+                     kPreLevelTimer = 0x07A0, kRandom = 0x07A7, kScore = 0x07DE, kCoins = 0x07ED,
                      kTime = 0x07F8;
 }
 

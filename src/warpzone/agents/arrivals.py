@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def collect_arrivals(
     arrived: dict[str, list[bytes]] = {stage: [] for stage in wanted}
     if not wanted:
         return {}
-    view = replace(agent.view, noop_max=0, sticky=0.0, stall_limit=0, step_limit=0)
+    view = agent.view.fixed(stall_limit=0, step_limit=0)
     starts = {stage: idle_starts(view, before, IDLE, **options) for stage, before in wanted.items()}
     num_envs = min(MOST_ENVIRONMENTS, each * len(wanted))
     random = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -70,6 +70,8 @@ class Trial:
     """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
     seed: int = 12345
     threads: int = 0
+    random_clock: bool = False
+    """Whether episodes start at a random state of the game's clock, but for greedy ones."""
 
     def __post_init__(self) -> None:
         require(self, "noop_max", at_least=0)
@@ -85,7 +87,10 @@ class Trial:
     def view(self, view: ViewConfig) -> ViewConfig:
         """A trained view with the randomness of these episodes."""
         greedy, sticky = self.mode == "greedy", self.sticky if self.mode == "sticky" else 0.0
-        return replace(view, noop_max=0 if greedy else self.noop_max, sticky=sticky)
+        return view.fixed(
+            sticky=sticky,
+            **({} if greedy else {"noop_max": self.noop_max, "random_clock": self.random_clock}),
+        )
 
 
 def evaluate_stage(
@@ -129,7 +134,7 @@ def trial_envs(
 
 def idle_starts(view: ViewConfig, stage: str, count: int, **options: Any) -> list[bytes]:
     """Snapshots of a stage's start after 0, 1, 2, ... idle frames."""
-    unlimited = replace(view, frame_skip=1, frame_stack=1, noop_max=0, stall_limit=0, step_limit=0)
+    unlimited = view.fixed(frame_skip=1, frame_stack=1, stall_limit=0, step_limit=0)
     envs = make_envs(unlimited, 1, [stage], threads=1, **options)
     try:
         envs.reset(seed=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +67,7 @@ def montage_frames(
     canvas = np.empty((shape[0] * (TILE_HEIGHT + LABEL_HEIGHT), shape[1] * TILE_WIDTH, 3), np.uint8)
     canvas[:] = _BACKGROUND
     length = max(len(take.actions) for take in takes)
-    plain = replace(view, noop_max=0, sticky=0.0)
+    plain = view.fixed()
     envs = make_envs(
         plain, n, [take.stage for take in takes], threads=threads, frame_skip=1, frame_stack=1,
         stall_limit=0, step_limit=0, autoreset_mode="next_step", rom=rom or None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,9 @@ def record_best(
 ) -> Video:  # fmt: skip
     """Record an episode that clears the stage, if one of the tries does; else the one that got furthest."""
     take = best_take(agent, agent.view, stage, tries=tries, seed=seed, **options)
-    view = replace(agent.view, noop_max=0, sticky=0.0)
-    return record_episode(Replayed(take), view, stage, path, style, seed=seed, level=take.stage, **options)
+    return record_episode(
+        Replayed(take), agent.view.fixed(), stage, path, style, seed=seed, level=take.stage, **options
+    )
 
 
 def record_replay(replay: Replay, rom: bytes, path: Path, *, scale: int = 2) -> Video:

@@ -46,6 +46,8 @@ class EvalConfig(TrainedAgent):
     """Comma-separated modes: sampled, greedy, sticky; both (the first two) or all."""
     noop_max: int = 30
     """Maximum idle frames before an episode starts, sampled uniformly."""
+    random_clock: bool = False
+    """Start episodes at a random state of the game's clock; greedy ones never."""
     sticky: float = 0.25
     """Probability per frame that buttons stick, in sticky mode."""
     seed: int = 12345
@@ -84,8 +86,11 @@ class EvalConfig(TrainedAgent):
     def title(self) -> str:
         played = "Lost Levels, " if self.lost_levels else ""
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
+        clock = ", random clock" if self.random_clock else ""
         name = Path(self.checkpoint).name
-        return f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{sticky}"
+        return (
+            f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{clock}{sticky}"
+        )
 
 
 SETTINGS = {"": EvalConfig}
@@ -142,7 +147,10 @@ def _play(
     options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
     with Progress(console=console, transient=True) as bars:
         for mode in config.modes():
-            trial = Trial(config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads)
+            trial = Trial(
+                config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads,
+                config.random_clock,
+            )  # fmt: skip
             task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
 
             def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
@@ -183,6 +191,7 @@ def as_json(
         "global_step": global_step,
         "episodes": config.episodes,
         "noop_max": config.noop_max,
+        "random_clock": config.random_clock,
         "sticky": config.sticky,
         "seed": config.seed,
         "lost_levels": config.lost_levels,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -93,7 +93,7 @@ def _record_stage(config: RecordConfig, agent: Agent, stage: str) -> None:
     style, rom = Style(overlay=config.overlay, scale=config.scale), config.rom or None
     with writing(out), Console().status(f"recording an episode of {stage}"):
         if config.any_episode or config.greedy:
-            view = replace(agent.view, noop_max=0)
+            view = agent.view.fixed(sticky=agent.view.sticky)
             video = record_episode(
                 agent, view, stage, out, style, greedy=config.greedy, seed=config.seed, rom=rom
             )

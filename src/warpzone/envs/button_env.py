@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +37,8 @@ class ButtonEnv:
         if region not in ("ntsc", "pal"):
             raise ConfigError(f"Unknown region {region!r}: choose 'ntsc' or 'pal'.")
         # A snapshot holds one frame; the environment that begins from it fills its stack with that.
-        view = replace(
-            view or ViewConfig(), frame_skip=1, frame_stack=1, sticky=0.0, noop_max=0, max_pool=False,
-            ground="reached", stall_limit=0, step_limit=0,
+        view = (view or ViewConfig()).fixed(
+            frame_skip=1, frame_stack=1, max_pool=False, ground="reached", stall_limit=0, step_limit=0
         )  # fmt: skip
         settings = view.pool_settings
         settings.update({

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from warpzone.envs.actions import action_buttons, action_names
 from warpzone.envs.stages import ALL_STAGES, parse_stages, stage_span
@@ -45,6 +45,8 @@ class ViewConfig:
     """Probability per frame that the previous buttons stay pressed."""
     noop_max: int = 0
     """Maximum idle frames before an episode starts, sampled uniformly."""
+    random_clock: bool = False
+    """Start episodes at a random state of the game's clock and random numbers."""
     action_type: str = "simple"
     """Action set: right, simple, complex or extended."""
     ground: str = "reached"
@@ -76,6 +78,10 @@ class ViewConfig:
             raise ConfigError(f"Unknown ground {self.ground!r}: choose reached or stood.")
         action_names(self.action_type)
 
+    def fixed(self, **changes: Any) -> ViewConfig:
+        """This view without randomness: every episode starts alike, and no button sticks."""
+        return replace(self, **{"sticky": 0.0, "noop_max": 0, "random_clock": False, **changes})
+
     @property
     def channels(self) -> str:
         """The engine's letters for the picture's channels."""
@@ -97,7 +103,8 @@ class ViewConfig:
             "frame_skip": self.frame_skip, "frame_stack": self.frame_stack, "height": self.size[0],
             "width": self.size[1], "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
             "measured_palette": self.palette == "measured", "sticky": float(self.sticky),
-            "noop_max": self.noop_max, "max_pool": self.max_pool, "ground_stood": self.ground == "stood",
+            "noop_max": self.noop_max, "random_clock": self.random_clock, "max_pool": self.max_pool,
+            "ground_stood": self.ground == "stood",
             "stall_limit": self.stall_limit, "step_limit": self.step_limit,
             "actions": action_buttons(self.action_type),
         }  # fmt: skip

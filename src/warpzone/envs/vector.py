@@ -61,6 +61,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         seed: int | None = None,
         sticky: float = 0.0,
         noop_max: int = 0,
+        random_clock: bool = False,
         max_pool: bool = False,
         crop_hud: bool = False,
         observation: str = "gray",
@@ -86,9 +87,9 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
             raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
         view = ViewConfig(
             frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
-            palette=palette,
-            crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max, action_type=action_type,
-            ground=ground, stall_limit=stall_limit, step_limit=step_limit,
+            palette=palette, crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max,
+            random_clock=random_clock, action_type=action_type, ground=ground, stall_limit=stall_limit,
+            step_limit=step_limit,
         )  # fmt: skip
         self._describe(num_envs, view, reward, autoreset_of(autoreset_mode), seed)
         image = rom if isinstance(rom, bytes) else find_rom(rom, lost_levels=lost_levels)

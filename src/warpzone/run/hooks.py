@@ -167,8 +167,10 @@ class ConfirmTarget:
         """Fresh episodes of every stage, up to the first that falls short; none if a stop is asked for."""
         session, config = self._session, self._session.config
         seed = config.run.seed + 1_000_003 + session.progress.update
-        threads, noop_max = config.stage.env_threads, config.view.noop_max
-        trial = Trial(config.run.eval_episodes, noop_max=noop_max, seed=seed, threads=threads)
+        trial = Trial(
+            config.run.eval_episodes, noop_max=config.view.noop_max, seed=seed,
+            threads=config.stage.env_threads, random_clock=config.view.random_clock,
+        )  # fmt: skip
         results: dict[str, StageResult] = {}
         for stage in session.stages:
             session.say(f"[train] evaluating {stage} on {config.run.eval_episodes} fresh episodes")

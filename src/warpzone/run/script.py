@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from warpzone.envs.actions import action_names
 from warpzone.envs.make import make_envs
@@ -18,7 +17,7 @@ def play_scripts(config: TrainConfig, say: Callable[[str], None]) -> dict[str, f
     if not script.is_wanted:
         return {}
     stage = config.stage.names()[0]
-    view = replace(config.view, noop_max=0, sticky=0.0, stall_limit=0)
+    view = config.view.fixed(stall_limit=0)
     envs = make_envs(
         view, 1, [stage], threads=1, seed=config.run.seed, frame_stack=1, reward=config.reward,
         rom=config.stage.rom or None,

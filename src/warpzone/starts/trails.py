@@ -113,7 +113,7 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
         raise ConfigError(
             f"The trail of {trail.stage} holds its buttons for {trail.frame_skip} frames, not {view.frame_skip}."
         )
-    plain = replace(view, action_type=ACTIONS, sticky=0.0, noop_max=0, stall_limit=0, step_limit=0)
+    plain = view.fixed(action_type=ACTIONS, stall_limit=0, step_limit=0)
     envs: MarioVectorEnv = make_envs(
         plain, 1, [trail.stage], threads=1, frame_stack=1, autoreset_mode="disabled", rom=rom
     )

@@ -1,0 +1,90 @@
+"""Episodes that begin at a random moment of the game's clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from warpzone import MarioVectorEnv
+from warpzone.engine.rom import identify, rom
+from warpzone.envs.config import ViewConfig
+from warpzone.envs.nes_py.vector import BackendVectorEnv
+from warpzone.errors import ConfigError
+
+FRAME_COUNTER, INTERVAL, RANDOM = 0x09, 0x77F, slice(0x7A7, 0x7AE)
+CLOCK = [FRAME_COUNTER, INTERVAL, *range(RANDOM.start, RANDOM.stop)]
+MOST_FRAMES = 1 << 15
+
+Ram = NDArray[np.uint8]
+Clock = tuple[int, int, int]
+
+
+def clock(ram: Ram) -> Clock:
+    return int(ram[FRAME_COUNTER]), int(ram[INTERVAL]), int.from_bytes(ram[RANDOM].tobytes(), "big")
+
+
+def a_frame_later(now: Clock) -> Clock:
+    """What the game's interrupt handler does to its clock in a frame (the interval as in a European dump)."""
+    count, interval, bits = now
+    came_in = (bits >> 49 ^ bits >> 41) & 1
+    return (count + 1) % 256, (interval - 1) % 18, bits >> 1 | came_in << 55
+
+
+def test_the_clock_passes_as_in_the_game() -> None:
+    dump = identify(rom())
+    european = dump is not None and "Europe" in dump.name
+    envs = MarioVectorEnv(1, stage="1-1", frame_skip=1)
+    envs.reset(seed=0)
+    expected = clock(envs.ram[0])
+    for _ in range(150):
+        envs.step(np.zeros(1, np.int64))
+        expected = a_frame_later(expected)
+        if not european:
+            expected = expected[0], int(envs.ram[0][INTERVAL]), expected[2]
+        assert clock(envs.ram[0]) == expected
+    envs.close()
+
+
+@pytest.mark.parametrize("stage", ["1-1", "2-2", "5-4"])
+def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_else(stage: str) -> None:
+    plain = MarioVectorEnv(1, stage=stage)
+    plain.reset(seed=0)
+    start = plain.ram[0]
+    reached, now = set(), clock(start)
+    for _ in range(MOST_FRAMES):
+        reached.add(now)
+        now = a_frame_later(now)
+    envs = MarioVectorEnv(32, stage=stage, random_clock=True)
+    envs.reset(seed=0)
+    found = [clock(ram) for ram in envs.ram]
+    assert set(found) <= reached
+    assert len(set(found)) > 28
+    assert (np.delete(envs.ram, CLOCK, axis=1) == np.delete(start, CLOCK)).all()
+    envs.reset(seed=0)
+    assert [clock(ram) for ram in envs.ram] == found
+    plain.close()
+    envs.close()
+
+
+def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
+    envs = MarioVectorEnv(4, stage="1-1", random_clock=True)
+    envs.reset(seed=0)
+    kept, was = envs.snapshot(0), clock(envs.ram[0])
+    for env in range(4):
+        envs.queue_start(env, kept)
+    envs.reset()
+    assert len({clock(ram) for ram in envs.ram}) == 4
+    envs.restore(0, kept)
+    assert clock(envs.ram[0]) == was
+    envs.close()
+
+
+def test_a_fixed_view_has_no_randomness() -> None:
+    view = ViewConfig(random_clock=True, noop_max=30, sticky=0.25, stall_limit=7)
+    assert view.fixed(frame_skip=1) == ViewConfig(stall_limit=7, frame_skip=1)
+
+
+def test_nes_py_refuses_it() -> None:
+    with pytest.raises(ConfigError, match="leave --random-clock out"):
+        BackendVectorEnv(1, ["1-1"], view=ViewConfig(random_clock=True))
