@@ -104,7 +104,7 @@ def test_resume_latest_means_latest(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_for_must_be_there_and_whole(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no sound checkpoint"):
+    with pytest.raises(CheckpointError, match="no intact checkpoint"):
         find_resume(tmp_path / "a", resume="latest")
     with pytest.raises(CheckpointError, match="There is no checkpoint or run"):
         find_resume(tmp_path / "a", resume="nowhere.pt", runs_folder=tmp_path)

@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "a rate above one": (["--until-clear-rate", "95"], "until_clear_rate must be from 0 to 1"),
     "a negative seed": (["--seed", "-1"], "seed must be at least 0"),
     "a negative limit": (["--total-updates", "-1"], "total_updates must be at least 0"),
-    "no checkpoint to resume": (["--resume", "latest"], "has no sound checkpoint"),
+    "no checkpoint to resume": (["--resume", "latest"], "has no intact checkpoint"),
     "a run to resume that is not there": (["--resume", "nowhere"], "looked for nowhere and runs/nowhere"),
 }
 
@@ -84,7 +84,7 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
     ("argv", "sentence"),
     [
         (["eval", "--checkpoint", "nowhere"], "There is no checkpoint or run 'nowhere'"),
-        (["eval", "--checkpoint", ""], "no sound checkpoint"),
+        (["eval", "--checkpoint", ""], "no intact checkpoint"),
         (["eval", "--episodes", "0"], "--episodes must be at least 1"),
         (["eval", "--mode", "drunk"], "Unknown mode 'drunk'"),
         (["eval", "--seed", "-1"], "--seed must be at least 0"),
@@ -116,7 +116,8 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["bench", "nowhere"], "There is no command 'warpzone bench nowhere': choose env"),
         (["export"], "warpzone export needs RUN; see warpzone export -h."),
         (["checkpoints", "widen", "a"], "warpzone checkpoints widen needs --action-type and --out; see"),
-        (["eval", "stray"], "warpzone eval has no use for 'stray'; see warpzone eval -h."),
+        (["levels", "show", "9-9"], "There is no stage 9-9: stages are 1-1 to 8-4."),
+        (["eval", "stray"], "warpzone eval has no use for 'stray': did you mean --checkpoint stray?"),
         (["bench", "replay", "--size", "8"], "--size takes INT INT, not '8'"),
         (["eval", "--episodes"], "--episodes needs a value: INT."),
         (["eval", "--stages", "--greedy"], "--stages needs a value: STR."),

@@ -32,7 +32,7 @@ def test_list_says_which_are_sound(folder: Path, capsys: pytest.CaptureFixture[s
     assert "damaged" in next(line for line in lines if "latest.pt" in line)
     step = next(line for line in lines if step_name(300) in line).split()
     assert step[1:4] == ["3", "300", "75%"]
-    assert step[-1] == "sound"
+    assert step[-1] == "intact"
 
 
 def test_a_run_is_found_by_its_name(

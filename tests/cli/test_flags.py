@@ -268,3 +268,6 @@ def test_a_resumed_run_takes_the_stages_of_the_flags_whichever_way_it_had_them_b
 def test_what_a_resumed_run_does_otherwise_is_named() -> None:
     before, now = (settings(["--preset", "cpu", "--stages", name], {}) for name in ("1-1", "2-2"))
     assert changes(before, now) == ["stages 1-1 -> 2-2"]
+    named = settings(["--preset", "cpu", "--reward-function", "mine.py:reward"], {})
+    kept = named.changed("reward", reward_function=f"mine.py:reward#{'b6' * 32}")
+    assert changes(kept, named) == []

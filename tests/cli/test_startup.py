@@ -35,7 +35,7 @@ def test_the_first_line_does_not_wait_for_torch(tmp_path: Path, resumed: bool) -
         (tmp_path / "mario" / "checkpoints").mkdir(parents=True)
         (tmp_path / "mario" / "checkpoints" / "latest.pt").touch()
         (tmp_path / "mario" / "config.json").write_text(json.dumps(TrainConfig().as_dict()))
-    flags = ("--preset", "cpu") if not resumed else ("--num-envs", "64")
+    flags = ("--preset", "cpu") if not resumed else ("--num-envs", "64", "--run-name", "mario")
     done = run(WITHOUT + MAIN, "torch", "train", "--runs-dir", str(tmp_path), "--stages", "1-2", *flags)
     assert done.stdout.splitlines()[0] == "[train] 1-2, 64 environments: loading torch"
     assert done.returncode == 2

@@ -39,6 +39,28 @@ def test_a_resume_that_does_nothing_changes_nothing_and_says_so(
     assert "nothing was trained: the run and its settings are as they were" in said
 
 
+def test_other_stages_need_a_name_where_none_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_run(tmp_path, "--run-name", "mario", "--total-updates", "1", "--stages", "1-1")
+    before = contents(tmp_path / "mario")
+    run = ["train", *SMALL, "--runs-dir", str(tmp_path), "--plain", "--total-updates", "2", "--stages", "1-2"]
+    assert main(run) == 2
+    assert "'mario' is of stages 1-1: give this one a name (--run-name NAME)" in capsys.readouterr().err
+    assert contents(tmp_path / "mario") == before
+    assert main([*run, "--run-name", "mario"]) == 0
+    assert "resume:   warpzone train --run-name mario" in capsys.readouterr().out
+
+
+def test_the_resume_that_is_offered_goes_beyond_what_is_done(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["train", "--run-name", "done", "--runs-dir", str(runs), "--plain", "--total-updates", "1"]) == 0
+    )
+    assert "--total-updates 3" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("what", ["stages", "levels"])
 def test_generated_levels_are_said_to_need_another_preset(
     runs: Path, capsys: pytest.CaptureFixture[str], what: str

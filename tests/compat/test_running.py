@@ -54,6 +54,20 @@ def test_a_script_and_its_worker(tmp_path: Path) -> None:
     assert "gym_super_mario_bros.tests is a part of the original package" in done.stdout
 
 
+def test_a_script_of_the_other_interface_is_told_which(tmp_path: Path) -> None:
+    (tmp_path / "five.py").write_text(
+        "import gym_super_mario_bros\n"
+        "env = gym_super_mario_bros.make('SuperMarioBros-v0')\n"
+        "observation, info = env.reset()\n"
+        "print(info)\n"
+    )
+    done = run("--interface", "7", "five.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "python -m warpzone.compat --interface 9 script.py" in done.stderr
+    assert "values to unpack" in done.stderr
+    assert run("--interface", "9", "five.py", cwd=tmp_path).returncode == 0
+
+
 def test_a_module_on_the_other_interface(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(SCRIPT)
     done = run("--interface", "9", "-m", "module", cwd=tmp_path)

@@ -108,15 +108,18 @@ def test_every_command_is_one_that_train_takes(preset: Preset, stages: str, tmp_
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"minutes": -1.0}, "can't be negative"),
-        ({"minutes": float("nan")}, "without end"),
-        ({"minutes": float("inf")}, "without end"),
+        ({"minutes": -1.0}, "--minutes must be 0 or more, and finite, not -1"),
+        ({"minutes": float("nan")}, "finite, not nan"),
+        ({"minutes": float("inf")}, "finite, not inf"),
+        ({"parallel": -2}, "--parallel must be 0 or more, not -2"),
+        ({"out": Path(__file__)}, "test_plan.py is a file"),
         ({"target": 1.5}, "--target is a rate"),
         ({"episodes": 0}, "--episodes"),
         ({"stages": "game"}, "not a stage to master"),
         ({"stages": "9-1"}, "There is no stage"),
         ({"train_flags": "'--a"}, "check its quotes"),
         ({"train_flags": "--gamma 0.9 --run_name=x"}, "can't have --run_name=x"),
+        ({"train_flags": "--stages 1-2"}, "can't have --stages"),
     ],
 )
 def test_bad_settings_are_refused(changed: dict[str, object], said: str) -> None:

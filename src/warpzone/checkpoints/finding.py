@@ -69,7 +69,7 @@ def find_resume(
         found = find_matching(runs_folder, matching, limit_files=limit_files)
     if found is None and resume == "latest":
         raise CheckpointError(
-            f"{run_folder} has no sound checkpoint; leave --resume out to start from the beginning"
+            f"{run_folder} has no intact checkpoint; leave --resume out to start from the beginning"
         )
     return found
 
@@ -99,7 +99,7 @@ def best_checkpoint(run_folder: Path) -> Path:
         return best
     newest = _newest_of_run(run_folder)
     if newest is None:
-        raise CheckpointError(f"{run_folder} has no sound checkpoint; train first or choose another run")
+        raise CheckpointError(f"{run_folder} has no intact checkpoint; train first or choose another run")
     return newest.path
 
 
@@ -237,7 +237,7 @@ def _explicit(resume: str, runs_folder: Path | None) -> ResumeSource:
         return ResumeSource(checkpoint_path(place), read_meta(checkpoint_path(place)), "--resume")
     newest = _newest_of_run(place)
     if newest is None:
-        raise CheckpointError(f"{place} has no sound checkpoint; give another path to --resume")
+        raise CheckpointError(f"{place} has no intact checkpoint; give another path to --resume")
     return ResumeSource(newest.path, newest.meta, "--resume")
 
 

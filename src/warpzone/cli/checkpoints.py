@@ -118,7 +118,7 @@ def _row(path: Path, verify: bool) -> tuple[str, ...]:
     cleared = "-" if rate is None else f"{100 * rate:.0f}%"
     saved = time.strftime("%Y-%m-%d %H:%M", time.localtime(when)) if when else "-"
     counts = (str(meta.global_update), str(meta.global_step))
-    return (str(path), *counts, cleared, _megabytes(path), saved, "sound" if verify else "not verified")
+    return (str(path), *counts, cleared, _megabytes(path), saved, "intact" if verify else "not verified")
 
 
 def _megabytes(path: Path) -> str:

@@ -207,7 +207,9 @@ def result_table(results: Results, config: EvalConfig) -> Table:
     for mode, rows in results.items():
         for r in rows:
             ends = " ".join(f"{name}:{count}" for name, count in r.ends.items())
-            numbers = (f"{r.clear_rate:.1%}", f"{r.mean_x:,.0f}", f"{r.max_x:,}", f"{r.mean_steps:,.0f}")
+            low, high = r.interval
+            cleared = f"{r.clear_rate:.1%} ({low:.0%} to {high:.0%})"
+            numbers = (cleared, f"{r.mean_x:,.0f}", f"{r.max_x:,}", f"{r.mean_steps:,.0f}")
             table.add_row(r.stage, mode, *numbers, ends)
         if len(rows) > 1:
             table.add_row("mean", mode, f"{mean_rate(rows):.1%}", "", "", "", "", style="bold")

@@ -216,7 +216,9 @@ def check_words(default: object, argv: Sequence[str], prog: str) -> None:
     if needed:
         raise ConfigError(f"{prog} needs {' and '.join(needed)}; see {prog} -h.")
     if len(loose) > len(places) and not is_list:
-        raise ConfigError(f"{prog} has no use for {loose[len(places)]!r}; see {prog} -h.")
+        word = loose[len(places)]
+        hint = f"did you mean --checkpoint {word}?" if "--checkpoint" in known else f"see {prog} -h."
+        raise ConfigError(f"{prog} has no use for {word!r}: {hint}")
     for flag, word in zip(places, loose, strict=False):
         if get_origin(flag.kind) is not tuple:
             flag.from_text(word, flag.field.upper())

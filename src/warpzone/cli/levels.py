@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,8 @@ class Chosen(Generated):
             )
         if self.level_name in STAGES:
             return decode(find_rom(self.rom or None), self.level_name)
+        if re.fullmatch(r"\d+-\d+", self.level_name) and not Path(self.level_name).exists():
+            raise ConfigError(f"There is no stage {self.level_name}: stages are 1-1 to 8-4.")
         return load(self.level_name)
 
 

@@ -89,12 +89,22 @@ def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[str]:
     """What a resumed run will do otherwise than before, such as `stages 1-1 -> 2-2`."""
-    old = {flag.field: flag.default for flag in flags_of(before)}
+    # Of a file of one's own, a run also keeps the SHA-256.
+    old, new = ({f.field: as_text(f.default).partition("#")[0] for f in flags_of(of)} for of in (before, now))
     return [
-        f"{flag.field} {as_text(old[flag.field]) or 'none'} -> {as_text(flag.default) or 'none'}"
-        for flag in flags_of(now)
-        if old[flag.field] != flag.default
+        f"{name} {old[name] or 'none'} -> {new[name] or 'none'}" for name in new if old[name] != new[name]
     ]
+
+
+def check_name(before: TrainConfig, now: TrainConfig, argv: list[str], environ: Mapping[str, str]) -> None:
+    """Refuse to train a run that was not named on other stages: it would lose what it has learned."""
+    was, wanted = (",".join(config.stage.names()) for config in (before, now))
+    if was != wanted and not given("run_name", argv, environ) and not now.run.resume:
+        name = now.run.run_name
+        raise ConfigError(
+            f"The run {name!r} is of stages {was}: give this one a name (--run-name NAME), --run-name {name} to train "
+            f"that one on {wanted}, or --fresh to start anew."
+        )
 
 
 def run(argv: list[str]) -> int:
@@ -104,6 +114,8 @@ def run(argv: list[str]) -> int:
         return EXIT_OK
     console = Console()
     before = settings_of_run(argv, os.environ)
+    if before is not None:
+        check_name(before, config, argv, os.environ)
     with TrainDisplay(config, console) as display:
         display.say(f"[train] {display.where}, {config.collect.num_envs} environments: loading torch")
         if before is not None and (changed := changes(before, config)):
@@ -171,9 +183,9 @@ def _further(config: TrainConfig, progress: Progress) -> str:
     """Flags that raise the limits which the run has reached, as otherwise it would end at once."""
     run, flags = config.run, ""
     if run.total_updates and progress.update >= run.total_updates:
-        flags += f" --total-updates {2 * run.total_updates}"
+        flags += f" --total-updates {progress.update + run.total_updates}"
     if run.total_steps and progress.global_step >= run.total_steps:
-        flags += f" --total-steps {2 * run.total_steps}"
+        flags += f" --total-steps {progress.global_step + run.total_steps}"
     if run.time_limit and progress.elapsed_s >= 60 * run.time_limit:
-        flags += f" --time-limit {2 * run.time_limit:g}"
+        flags += f" --time-limit {progress.elapsed_s // 60 + run.time_limit:g}"
     return flags

@@ -17,6 +17,9 @@ USAGE = """usage: python -m warpzone.compat [--interface 7|9] script.py [args ..
 Runs a script or module unchanged with warpzone in place of gym_super_mario_bros and nes_py.
   --interface   7: as on gym, 9: as on Gymnasium; default: as the installed gym-super-mario-bros"""
 
+UNPACKING = """If this script takes another number of values from reset or step than it gets, it is written for the
+other interface: run it with python -m warpzone.compat --interface {other} script.py."""
+
 
 def main(arguments: list[str]) -> None:
     """Run what the arguments name as `__main__`."""
@@ -63,7 +66,12 @@ def main(arguments: list[str]) -> None:
         own.__file__ = script
         with io.open_code(script) as file:
             code = compile(file.read(), script, "exec", dont_inherit=True)
-        exec(code, own.__dict__)
+        try:
+            exec(code, own.__dict__)
+        except ValueError as error:
+            if "values to unpack" in str(error):
+                print(UNPACKING.format(other=16 - (interface or interface_installed())), file=sys.stderr)
+            raise
 
 
 def fail(sentence: str) -> None:

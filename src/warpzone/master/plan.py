@@ -19,7 +19,10 @@ LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 5.0, "
 """Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
 ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
 """Stages that look alike: their specialists would contradict each other, so each pair has one."""
-OWN_FLAGS = ("--run-name", "--runs-dir", "--fresh", "--dry-run")
+OWN_FLAGS = (
+    "--run-name", "--runs-dir", "--fresh", "--dry-run", "--stages", "--stage", "--world", "--random-stage", "--levels",
+    "--preset", "--seed", "--teachers", "--begin-with",
+)  # fmt: skip
 MINUTES_PER_STAGE, MINUTES_ON_A_GPU = 10.0, 90.0
 MOST_ON_A_GPU = 8
 
@@ -57,8 +60,12 @@ class MasterConfig:
     """Print the plan and the commands, and exit."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.minutes < math.inf or self.parallel < 0:
-            raise ConfigError("--minutes and --parallel can't be negative or without end.")
+        if not 0 <= self.minutes < math.inf:
+            raise ConfigError(f"--minutes must be 0 or more, and finite, not {self.minutes:g}.")
+        if self.parallel < 0:
+            raise ConfigError(f"--parallel must be 0 or more, not {self.parallel}.")
+        if self.out.exists() and not self.out.is_dir():
+            raise ConfigError(f"--out must be a folder, and {self.out} is a file.")
         if not 0 < self.target < 1:
             raise ConfigError(f"--target is a rate between 0 and 1, not {self.target}.")
         if self.episodes < 1:
@@ -122,7 +129,7 @@ def split_flags(text: str) -> tuple[str, ...]:
         raise ConfigError(f"--train-flags {text!r} can't be read ({error}): check its quotes.") from error
     for word in words:
         if word.partition("=")[0].replace("_", "-") in OWN_FLAGS:
-            raise ConfigError(f"--train-flags can't have {word}: every training has its own.")
+            raise ConfigError(f"--train-flags can't have {word}: `master` decides that itself.")
     return words
 
 
