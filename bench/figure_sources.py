@@ -55,8 +55,8 @@ def table(head: str, rows: Iterable[str], right: str = "") -> str:
     return "\n\n" + "\n".join([head, f"|{line}|", *rows]) + "\n\n"
 
 
-def rates_32(mode: str) -> list[float]:
-    return [row["clear_rate"] for row in load("eval-32.json")["results"][mode]]
+def rates_32(mode: str, file: str = "eval-32.json") -> list[float]:
+    return [row["clear_rate"] for row in load(file)["results"][mode]]
 
 
 def mean_32(mode: str) -> float:

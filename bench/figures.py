@@ -12,7 +12,7 @@ import re
 import sys
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from figure_sources import (
     ENGINE,
@@ -50,6 +50,7 @@ from figure_sources import (
 )
 
 ROOT = Path(__file__).parents[1]
+RANDOM_CLOCK = "eval-32-random-clock.json"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -63,6 +64,7 @@ FIGURES: Figures = {
     **mastered("world-1", "master-world-1.json"),
     **mastered_all("master-32", "master-h200.json"),
     **mastered_all("master-32-noise", "master-h200-noise.json"),
+    **mastered_all("master-32-hour", "master-h200-hour.json"),
     **cluster_model(),
     **{
         f"sharing-{kind}": lambda kind=kind: f"{round(median(sharing(kind)), -3):,.0f}"  # type: ignore[misc]
@@ -116,6 +118,8 @@ FIGURES: Figures = {
     "32-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled"))),
     "32-greedy": lambda: percent(mean_32("greedy")),
     "32-sticky": lambda: percent(mean_32("sticky")),
+    "32-clock-mean": lambda: percent(mean(rates_32("sampled", RANDOM_CLOCK))),
+    "32-clock-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", RANDOM_CLOCK))),
     "game-sampled-mean": lambda: game("sampled", "mean_passed_without_death", ".1f"),
     "game-sampled-most": lambda: game("sampled", "most_passed_without_death", "d"),
     "game-sampled-games": lambda: game("sampled", "games", "d"),

@@ -21,7 +21,7 @@ struct SlotConfig {
     int frame_skip = 4, frame_stack = 4;
     double sticky = 0;
     int noop_max = 0;
-    bool random_clock = false;  ///< episodes begin at a random moment of the game's clock
+    double random_clock = 0;  ///< share of the episodes that begin at a random moment of the game's clock
     bool max_pool = false;
     bool levels = false;        ///< stages may be anybody's: one that crashes the game ends the episode
     bool ground_stood = false;  ///< ground counts where the player stands, not where he flies

@@ -118,7 +118,8 @@ void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {
 }
 
 void Slot::turn_clock() {
-    if (config_->random_clock) smb::pass_time(machine_, episode_.random.below(kClockFrames));
+    if (config_->random_clock > 0 && episode_.random.uniform() < config_->random_clock)
+        smb::pass_time(machine_, episode_.random.below(kClockFrames));
 }
 
 int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {

@@ -12,8 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BEFORE_THAT_RULE = {
-    "eval-32.json": ["command", "date", "hardware"],
-    "game-32.json": ["command", "date", "hardware"],
+    "eval-32-first.json": ["command", "date", "hardware"],
     "recipe-cpu.json": ["command"],
     "recipe-gpu.json": ["command"],
 }

@@ -55,7 +55,7 @@ def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_e
     for _ in range(MOST_FRAMES):
         reached.add(now)
         now = a_frame_later(now)
-    envs = MarioVectorEnv(32, stage=stage, random_clock=True)
+    envs = MarioVectorEnv(32, stage=stage, random_clock=1.0)
     envs.reset(seed=0)
     found = [clock(ram) for ram in envs.ram]
     assert set(found) <= reached
@@ -67,8 +67,17 @@ def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_e
     envs.close()
 
 
+def test_a_share_of_the_episodes_has_it() -> None:
+    envs = MarioVectorEnv(64, stage="1-1", random_clock=0.5)
+    envs.reset(seed=0)
+    clocks = [clock(ram) for ram in envs.ram]
+    assert 20 < max(map(clocks.count, clocks)) < 44  # the rest are all different
+    assert len(set(clocks)) > 20
+    envs.close()
+
+
 def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
-    envs = MarioVectorEnv(4, stage="1-1", random_clock=True)
+    envs = MarioVectorEnv(4, stage="1-1", random_clock=1.0)
     envs.reset(seed=0)
     kept, was = envs.snapshot(0), clock(envs.ram[0])
     for env in range(4):
@@ -81,10 +90,10 @@ def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
 
 
 def test_a_fixed_view_has_no_randomness() -> None:
-    view = ViewConfig(random_clock=True, noop_max=30, sticky=0.25, stall_limit=7)
+    view = ViewConfig(random_clock=1.0, noop_max=30, sticky=0.25, stall_limit=7)
     assert view.fixed(frame_skip=1) == ViewConfig(stall_limit=7, frame_skip=1)
 
 
 def test_nes_py_refuses_it() -> None:
     with pytest.raises(ConfigError, match="leave --random-clock out"):
-        BackendVectorEnv(1, ["1-1"], view=ViewConfig(random_clock=True))
+        BackendVectorEnv(1, ["1-1"], view=ViewConfig(random_clock=1.0))

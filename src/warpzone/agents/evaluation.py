@@ -70,8 +70,8 @@ class Trial:
     """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
     seed: int = 12345
     threads: int = 0
-    random_clock: bool = False
-    """Whether episodes start at a random state of the game's clock, but for greedy ones."""
+    random_clock: float = 0.0
+    """Share of episodes that start at a random state of the game's clock; of greedy ones, none."""
 
     def __post_init__(self) -> None:
         require(self, "noop_max", at_least=0)

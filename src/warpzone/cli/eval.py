@@ -46,8 +46,8 @@ class EvalConfig(TrainedAgent):
     """Comma-separated modes: sampled, greedy, sticky; both (the first two) or all."""
     noop_max: int = 30
     """Maximum idle frames before an episode starts, sampled uniformly."""
-    random_clock: bool = False
-    """Start episodes at a random state of the game's clock; greedy ones never."""
+    random_clock: float = 0.0
+    """Share of episodes starting at a random state of the game's clock; greedy: none."""
     sticky: float = 0.25
     """Probability per frame that buttons stick, in sticky mode."""
     seed: int = 12345
@@ -86,7 +86,7 @@ class EvalConfig(TrainedAgent):
     def title(self) -> str:
         played = "Lost Levels, " if self.lost_levels else ""
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
-        clock = ", random clock" if self.random_clock else ""
+        clock = f", random clock {self.random_clock:g}" if self.random_clock else ""
         name = Path(self.checkpoint).name
         return (
             f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{clock}{sticky}"

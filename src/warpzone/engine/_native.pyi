@@ -89,7 +89,7 @@ class PoolSettings(TypedDict, total=False):
     measured_palette: bool
     sticky: float
     noop_max: int
-    random_clock: bool
+    random_clock: float
     max_pool: bool
     ground_stood: bool
     stall_limit: int

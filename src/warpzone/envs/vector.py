@@ -61,7 +61,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         seed: int | None = None,
         sticky: float = 0.0,
         noop_max: int = 0,
-        random_clock: bool = False,
+        random_clock: float = 0.0,
         max_pool: bool = False,
         crop_hud: bool = False,
         observation: str = "gray",
