@@ -85,11 +85,12 @@ struct Shown {
     static constexpr u16 kEverywhere = 0xFFFF;
     using Blocks = u8 __attribute__((vector_size(16)));  ///< a byte for each
 
-    /// Everything that the pixels of a row depend on, but for the colours. It has no padding.
-    struct Row {
+    /// Everything that the pixels of a row depend on, but for the colours.
+    struct alignas(64) Row {
         u8 names[34];  ///< of the tiles from the left edge on
-        u8 slots[18];  ///< of two tiles each, the first two of them only if `odd` is 0
+        u8 slots[18];  ///< of two tiles each; the first is of one tile if `odd` is 1
         u8 odd, fine_x, fine_y, lines, table, hidden;
+        u8 none[6] = {};  ///< so that all bytes can be compared at once
     };
     Row rows[kHeight] = {};     ///< by the line that a row began at
     Blocks flat[kHeight] = {};  ///< of those, the slot of a block that shows one, 0xFF of another
@@ -100,6 +101,12 @@ struct Shown {
 
     Shown() { forget(); }
     void forget() { std::memset(painter, kUnknown, sizeof painter); }
+    /// Whether the eight lines from `top` on show the row that begins there, and nothing else.
+    bool untouched(int top) const {
+        constexpr u16 kNone[8] = {};
+        return load64(painter + top) == splat(static_cast<u8>(top)) &&
+               std::memcmp(stale + top, kNone, sizeof kNone) == 0;
+    }
     /// A bit for each block in which the row that begins at line `top` is another than before.
     u16 put(int top, const Row& row, const Game& game);
     /// From now on colours are those of `now`.

@@ -227,6 +227,11 @@ void draw_lines(Console& k, int first, int count) {
         const TilesOnLine tiles = tiles_at(k, v);
         u16 dirty[8], all = 0;
         const u16 changed = shown ? shown->put(top, row_of(p, v, tiles, rows), *k.game) : Shown::kEverywhere;
+        if (shown && !changed && rows == 8 && !load64(listed + top) && shown->untouched(top)) {
+            y += rows;
+            p.v = take(next_row(v | 7 << 12), p.t, kHorizontal);
+            continue;
+        }
         for (int r = 0; r < rows; ++r) {
             const u16 now = covered[top + r];
             dirty[r] = changed | now;
