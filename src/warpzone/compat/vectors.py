@@ -105,7 +105,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self._done = np.ones(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
         self._all.flags.writeable = False  # callers get views of it at every step
-        self._present = {f"_{name}": self._all for name in FIELDS}
+        self._blank = {**dict.fromkeys(FIELDS), **{f"_{name}": self._all for name in FIELDS}}
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
@@ -159,10 +159,10 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
                 self._start[i] = world * STAGES + stage
 
     def _infos(self) -> dict[str, Any]:
-        infos: dict[str, Any] = dict(zip(FIELDS, self._info.copy(), strict=True))
+        infos: dict[str, Any] = self._blank.copy()
+        infos.update(zip(FIELDS, self._info.copy(), strict=True))
         infos["flag_get"] = infos["flag_get"].astype(np.bool_)
         infos["status"] = _STATUS_NAMES.take(infos["status"], mode="clip")
-        infos.update(self._present)
         return infos
 
     def reset(
