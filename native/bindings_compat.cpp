@@ -16,6 +16,7 @@ using namespace wz::compat;
 template <class T>
 using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<nb::numpy, u8>;
+using Actions = nb::ndarray<const i64, nb::ndim<1>, nb::device::cpu>;  ///< perhaps a column of many
 
 /// A single environment's console, with the screen in nes-py's own layout.
 struct Emulator {
@@ -39,14 +40,28 @@ void load(Emulator& e, const nb::bytes& blob) {
         throw nb::value_error("This is not a saved state of this emulator.");
 }
 
-/// The number of environments, if there is one entry for each and room for all their frames.
-std::size_t check_sizes(const Players& p, std::size_t mask, std::size_t entries, std::size_t observations) {
-    const auto n = static_cast<std::size_t>(p.environments());
-    if (mask != n || entries != n) throw nb::value_error("Give one entry for each environment.");
-    if (observations != n * Screen{nullptr, true}.size())
-        throw nb::value_error("The array of observations has the wrong size for this vector.");
-    return n;
-}
+/// Players, and the buttons that each action holds.
+struct Vector {
+    Players players;
+    std::vector<u8> actions;
+
+    void check(std::size_t entries, std::size_t observations) const {
+        const auto n = static_cast<std::size_t>(players.environments());
+        if (entries != n) throw nb::value_error("Give one entry for each environment.");
+        if (observations != n * Screen{nullptr, true}.size())
+            throw nb::value_error("The array of observations has the wrong size for this vector.");
+    }
+    /// Throws where there is no such action.
+    nb::bytes buttons(const Actions& chosen) const {
+        std::vector<u8> held(chosen.size());
+        for (std::size_t i = 0; i < held.size(); ++i) {
+            const auto action = static_cast<u64>(chosen(i));
+            if (action >= actions.size()) throw nb::index_error("There is no such action.");
+            held[i] = actions[action];
+        }
+        return nb::bytes(held.data(), held.size());
+    }
+};
 
 Target target_of(const std::tuple<int, int, int>& t) {
     return {std::get<0>(t), std::get<1>(t), std::get<2>(t)};
@@ -131,44 +146,47 @@ void bind_compat(nb::module_& m) {
             },
             "single"_a);
 
-    nb::class_<Players>(m, "CompatVector")
+    nb::class_<Vector>(m, "CompatVector")
         .def(
             "__init__",
-            [](Players* self, const nb::bytes& rom, bool has_wram,
-               const std::vector<std::tuple<int, int, int>>& starts, int threads, bool owned, Array<i64> info,
-               Array<double> reward, Array<bool> done) {
+            [](Vector* self, const nb::bytes& rom, bool has_wram,
+               const std::vector<std::tuple<int, int, int>>& targets, const nb::bytes& actions, int threads,
+               bool owned, Array<const i64> start, Array<i64> info, Array<double> reward, Array<bool> done) {
                 const std::size_t n = reward.size();
-                if (n == 0 || starts.empty() || info.size() != n * kFields || done.size() != n || threads < 1)
+                if (n == 0 || targets.empty() || info.size() != n * kFields || done.size() != n ||
+                    start.size() != n || threads < 1)
                     throw nb::value_error("A buffer has the wrong size for this vector.");
-                std::vector<Target> targets;
-                for (const auto& t : starts) targets.push_back(target_of(t));
+                std::vector<Target> all;
+                for (const auto& t : targets) all.push_back(target_of(t));
+                const u8* const held = reinterpret_cast<const u8*>(actions.c_str());
                 auto game = Game::of({reinterpret_cast<const u8*>(rom.c_str()), rom.size()});
+                const Players::Arrays arrays{start.data(), info.data(), reward.data(),
+                                             reinterpret_cast<u8*>(done.data())};
                 nb::gil_scoped_release release;
-                new (self)
-                    Players(std::move(game), has_wram, std::move(targets), static_cast<int>(n), threads,
-                            owned, {info.data(), reward.data(), reinterpret_cast<u8*>(done.data())});
+                new (self) Vector{Players(std::move(game), has_wram, std::move(all), static_cast<int>(n),
+                                          threads, owned, arrays),
+                                  {held, held + actions.size()}};
             },
-            "rom"_a, nb::kw_only(), "has_wram"_a, "starts"_a, "threads"_a, "owned"_a, "info"_a, "reward"_a,
-            "done"_a, nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>())
+            "rom"_a, nb::kw_only(), "has_wram"_a, "targets"_a, "actions"_a, "threads"_a, "owned"_a, "start"_a,
+            "info"_a, "reward"_a, "done"_a, nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(),
+            nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>())
         .def("reset",
-             [](Players& p, Array<const bool> mask, Array<const i64> starts, Array<u8> observations) {
-                 const std::size_t n = check_sizes(p, mask.size(), starts.size(), observations.size());
-                 for (std::size_t i = 0; i < n; ++i)
-                     if (starts.data()[i] < 0 || starts.data()[i] >= p.starts())
-                         throw nb::value_error("There is no such start.");
+             [](Vector& v, Array<const bool> mask, Array<u8> observations) {
+                 v.check(mask.size(), observations.size());
                  nb::gil_scoped_release release;
-                 p.reset(reinterpret_cast<const u8*>(mask.data()), starts.data(), observations.data());
+                 v.players.reset(reinterpret_cast<const u8*>(mask.data()), observations.data());
              })
+        .def("buttons", &Vector::buttons)
         .def("step",
-             [](Players& p, Array<const u8> buttons, Array<const bool> mask, Array<u8> observations) {
-                 check_sizes(p, mask.size(), buttons.size(), observations.size());
+             [](Vector& v, const nb::bytes& buttons, Array<u8> observations) {
+                 v.check(buttons.size(), observations.size());
                  nb::gil_scoped_release release;
-                 p.step(buttons.data(), reinterpret_cast<const u8*>(mask.data()), observations.data());
+                 v.players.step(reinterpret_cast<const u8*>(buttons.c_str()), observations.data());
              })
-        .def("copy_ram", [](const Players& p, Array<u8> out) {
-            if (out.size() != static_cast<std::size_t>(p.environments()) * 0x800)
+        .def("copy_ram", [](const Vector& v, Array<u8> out) {
+            const int n = v.players.environments();
+            if (out.size() != static_cast<std::size_t>(n) * 0x800)
                 throw nb::value_error("A buffer has the wrong size for this vector.");
-            for (int i = 0; i < p.environments(); ++i)
-                std::memcpy(out.data() + i * 0x800, p.player(i).ram(), 0x800);
+            for (int i = 0; i < n; ++i) std::memcpy(out.data() + i * 0x800, v.players.player(i).ram(), 0x800);
         });
 }

@@ -22,16 +22,19 @@ std::shared_ptr<const Game> Game::of(std::span<const u8> image) {
             "This cartridge has character RAM: warpzone.compat plays mapper-0 cartridges with character ROM "
             "only.");
     constexpr jit::Rules as_nes_py{.branch_crossing = 2, .modify_crossing = true};
-    auto game = std::make_shared<Game>(Game{cartridge, jit::translate(*cartridge, as_nes_py)});
+    auto game = std::make_shared<Game>(Game{cartridge, jit::translate(*cartridge, as_nes_py), {}});
+    for (std::size_t i = 0; i < game->flat.size(); ++i) {
+        const u8* const tile = cartridge->tiles.data() + i * 64;
+        const bool one = std::memcmp(tile, tile + 1, 63) == 0;
+        for (u8 k = 0; k < 4; ++k)  // pixel 0 has the colour of slot 0 in every palette
+            game->flat[i][k] = !one ? 0xFF : tile[0] ? static_cast<u8>(4 * k | tile[0]) : 0;
+    }
     in_use[key] = game;
     return game;
 }
 
 u8 read_register(Console& k, u16 addr, i64 cycle) {
-    if (addr < 0x4000) {
-        ppu::sync(k, 3 * (cycle + 1));
-        return ppu::read(k, addr);
-    }
+    if (addr < 0x4000) return ppu::read(k, addr, 3 * (cycle + 1));
     if (addr == 0x4016 || addr == 0x4017) {
         Pad& pad = k.pads[addr & 1];
         const u8 bit = (pad.strobe ? pad.buttons : pad.bits) & 1;
@@ -44,8 +47,7 @@ u8 read_register(Console& k, u16 addr, i64 cycle) {
 int write_register(Console& k, u16 addr, u8 value, i64 cycle) {
     if (addr >= 0x8000) return 0;
     if (addr < 0x4000) {
-        ppu::sync(k, 3 * (cycle + 1));
-        ppu::write(k, addr, value);
+        ppu::write(k, addr, value, 3 * (cycle + 1));
     } else if (addr == 0x4014) {
         ppu::sync(k, 3 * (cycle + 1));
         if (value < 0x20)

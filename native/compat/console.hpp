@@ -14,15 +14,23 @@ inline constexpr int kWidth = 256, kHeight = 240;
 inline constexpr int kDots = 341;             ///< dots a line, counted from 1 as nes-py counts them
 inline constexpr i64 kCyclesPerStep = 29781;  ///< a step ends here, wherever the frame is by then
 
-/// The picture unit. It lies idle between register accesses and is brought up to a dot by `sync`.
-struct Ppu {
+/// What registers say of the picture. To write to one what it holds changes nothing that is drawn.
+struct Registers {
+    u16 t = 0;
+    u8 fine_x = 0;
+    u8 show_background = 1, show_sprites = 1, hide_left_background = 0, hide_left_sprites = 0;
+    u8 tall = 0, background_table = 0, sprite_table = 0;
+    bool operator==(const Registers&) const = default;
+};
+
+/// The picture unit. It lies idle between accesses that it matters to and is brought up to a dot by `sync`.
+struct Ppu : Registers {
     i64 done = 0;    ///< dots executed since the reset
     i64 origin = 0;  ///< line L, dot c is executed as number `origin + L * kDots + c`; line 261 is pre-render
-    u16 v = 0, t = 0, increment = 1;
-    u8 fine_x = 0, first_write = 1, read_buffer = 0, oam_addr = 0;
-    u8 show_background = 1, show_sprites = 1, hide_left_background = 0, hide_left_sprites = 0;
-    u8 tall = 0, nmi = 0, background_table = 0, sprite_table = 0;
-    u8 even = 0, vblank = 0, hit = 0;
+    u16 v = 0, increment = 1;
+    u8 first_write = 1, read_buffer = 0, oam_addr = 0;
+    u8 nmi = 0, even = 0, vblank = 0;
+    u8 hit = 0;       ///< sprite 0 has met the background; the lines where it did may not be drawn yet
     u8 listed = 0;    ///< sprites on the current line
     u8 list[8] = {};  ///< they were chosen at the end of the line before, the last line's serve line 0 too
     u8 palette[32] = {};
@@ -46,6 +54,8 @@ struct State {
 struct Game {
     std::shared_ptr<const Cartridge> cartridge;
     std::shared_ptr<jit::Translation> translation;
+    /// The slot that a tile shows everywhere with each of the four palettes, 0xFF if it shows several.
+    std::array<std::array<u8, 4>, 512> flat;
 
     /// Those of an image in use are shared. Throws RomError.
     static std::shared_ptr<const Game> of(std::span<const u8> image);
@@ -69,18 +79,38 @@ struct Colours : simd::Colours {
 };
 
 /// What is on a screen that nobody else writes to, so that what has not changed is not painted again: the
-/// tiles of every row and who painted a line last.
+/// tiles of every row and which of them painted a line last. Lines are kept in blocks of 16 pixels.
 struct Shown {
-    static constexpr u8 kUnknown = 0xFF;  ///< sprites, or part of a line
-    using Row = std::array<u8, 64>;
+    static constexpr u8 kUnknown = 0xFF;  ///< a line of which no row is the painter
+    static constexpr u16 kEverywhere = 0xFFFF;
+    using Blocks = u8 __attribute__((vector_size(16)));  ///< a byte for each
 
-    Row rows[kHeight];    ///< by the line that a row began at
-    u8 painter[kHeight];  ///< the row's first line
+    /// Everything that the pixels of a row depend on, but for the colours.
+    struct alignas(64) Row {
+        u8 names[34];  ///< of the tiles from the left edge on
+        u8 slots[18];  ///< of two tiles each; the first is of one tile if `odd` is 1
+        u8 odd, fine_x, fine_y, lines, table, hidden;
+        u8 none[6] = {};  ///< so that all bytes can be compared at once
+    };
+    Row rows[kHeight] = {};     ///< by the line that a row began at
+    Blocks flat[kHeight] = {};  ///< of those, the slot of a block that shows one, 0xFF of another
+    u8 painter[kHeight];        ///< the first line of a line's row
+    u16 stale[kHeight] = {};    ///< a bit for each block that shows something else: sprites, old colours
     u8 palette[32] = {};
     const u8* pixels = nullptr;  ///< the screen; another one is painted whole
 
     Shown() { forget(); }
     void forget() { std::memset(painter, kUnknown, sizeof painter); }
+    /// Whether the eight lines from `top` on show the row that begins there, and nothing else.
+    bool untouched(int top) const {
+        constexpr u16 kNone[8] = {};
+        return load64(painter + top) == splat(static_cast<u8>(top)) &&
+               std::memcmp(stale + top, kNone, sizeof kNone) == 0;
+    }
+    /// A bit for each block in which the row that begins at line `top` is another than before.
+    u16 put(int top, const Row& row, const Game& game);
+    /// From now on colours are those of `now`.
+    void recolour(const u8* now);
 };
 
 struct Console {
@@ -92,9 +122,11 @@ struct Console {
     Screen screen;
     Colours colours;
     std::unique_ptr<Shown> shown;  ///< null where others may write to the screen
-    bool skip_idle_loops = true;   ///< off in the tests that compare with it on
-    bool translate = true;         ///< run native code where there is any
-    i64 skipped = 0;  ///< cycles passed over in loops that poll the status, since the console was made
+    /// Pass over loops that wait and draw late what is not asked for; off in the tests that compare with it
+    /// on.
+    bool skip_idle_loops = true;
+    bool translate = true;  ///< run native code where there is any
+    i64 skipped = 0;        ///< cycles passed over in loops that poll the status, since the console was made
 };
 
 /// Like nes-py's reset: memory and screen keep what they hold.
@@ -105,8 +137,9 @@ void step(Console& k);
 namespace ppu {
 /// Executes every dot before `target` and draws.
 void sync(Console& k, i64 target);
-u8 read(Console& k, u16 addr);
-void write(Console& k, u16 addr, u8 value);
+/// What the CPU does once every dot before `target` has been executed.
+u8 read(Console& k, u16 addr, i64 target);
+void write(Console& k, u16 addr, u8 value, i64 target);
 void dma(Ppu& p, const u8* page);
 /// No read of the status before this dot has been executed sees another value than one now would.
 i64 status_changes(const Console& k);

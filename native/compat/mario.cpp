@@ -178,11 +178,11 @@ Outcome Player::play(bool single) {
     return out;
 }
 
-Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts,
-                 int environments, int threads, bool owned, const Results& to)
-    : targets_(std::move(starts)),
+Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> targets,
+                 int environments, int threads, bool owned, const Arrays& arrays)
+    : targets_(std::move(targets)),
       start_of_(static_cast<std::size_t>(environments)),
-      to_(to),
+      arrays_(arrays),
       team_(threads, {}) {
     const std::size_t size = Screen{nullptr, true}.size();
     origin_screens_.resize(size * targets_.size());
@@ -207,32 +207,35 @@ void Players::run(const std::function<void(int)>& item) {
         throw StuckError("Environment " + std::to_string(error.index) + ": " + error.message);
 }
 
-void Players::reset(const u8* mask, const i64* starts, u8* observations) {
+void Players::report(std::size_t i, const Outcome& out) {
+    for (std::size_t f = 0; f < kFields; ++f) arrays_.info[f * players_.size() + i] = out.info[f];
+    arrays_.reward[i] = out.reward;
+    arrays_.done[i] = out.done;
+}
+
+void Players::begin(std::size_t i, u8* observations) {
+    start_of_[i] = arrays_.start[i];
+    Player& p = *players_[i];
+    p.draw_to(observations + i * p.console().screen.size());
+    p.begin_like(*origins_.at(static_cast<std::size_t>(start_of_[i])));
+    report(i, {0, false, info_of(p.ram())});
+}
+
+void Players::reset(const u8* mask, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
-        if (!mask[i]) return;
-        start_of_[i] = static_cast<int>(starts[i]);
-        Player& p = *players_[i];
-        p.draw_to(observations + i * p.console().screen.size());
-        p.begin_like(*origins_[static_cast<std::size_t>(starts[i])]);
-        const Info info = info_of(p.ram());
-        for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = info[f];
-        to_.reward[i] = 0;
-        to_.done[i] = 0;
+        if (mask[i]) begin(i, observations);
     });
 }
 
-void Players::step(const u8* buttons, const u8* mask, u8* observations) {
+void Players::step(const u8* buttons, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
-        if (!mask[i]) return;
+        if (arrays_.done[i]) return begin(i, observations);
         Player& p = *players_[i];
         p.draw_to(observations + i * p.console().screen.size());
         p.console().pads[0].buttons = buttons[i];
-        const Outcome out = p.play(targets_[static_cast<std::size_t>(start_of_[i])].single());
-        for (std::size_t f = 0; f < kFields; ++f) to_.info[f * players_.size() + i] = out.info[f];
-        to_.reward[i] = out.reward;
-        to_.done[i] = out.done;
+        report(i, p.play(targets_[static_cast<std::size_t>(start_of_[i])].single()));
     });
 }
 

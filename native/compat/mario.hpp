@@ -90,34 +90,36 @@ class Player {
 /// N players on M threads, each of them a single environment.
 class Players {
   public:
-    struct Results {
-        i64* info;  ///< [kFields][environments]
+    /// For each environment, in memory that does not move.
+    struct Arrays {
+        const i64* start;  ///< which of the targets its next episode has
+        i64* info;         ///< [kFields][environments]
         double* reward;
         u8* done;
     };
-    /// `starts`: where episodes may begin. What `to` points to must not move. `owned`: nobody else writes to
-    /// the observations.
-    Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> starts, int environments,
-            int threads, bool owned, const Results& to);
+    /// `targets`: where episodes may begin. `owned`: nobody else writes to the observations.
+    Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> targets, int environments,
+            int threads, bool owned, const Arrays& arrays);
 
-    /// Begins an episode at `starts[i]` where `mask[i]` is set. Its frame goes to observations
+    /// Begins an episode where `mask[i]` is set. Its frame goes to observations
     /// [environments][240][256][3], whole, and so does that of a step, which runs for more than a frame: each
     /// call may bring other memory.
-    void reset(const u8* mask, const i64* starts, u8* observations);
-    /// A step of every environment that is not masked out.
-    void step(const u8* buttons, const u8* mask, u8* observations);
+    void reset(const u8* mask, u8* observations);
+    /// A step of every environment; those that are over begin anew, as by `reset`.
+    void step(const u8* buttons, u8* observations);
     int environments() const { return static_cast<int>(players_.size()); }
-    int starts() const { return static_cast<int>(origins_.size()); }
     const Player& player(int i) const { return *players_[static_cast<std::size_t>(i)]; }
 
   private:
     void run(const std::function<void(int)>& item);
+    void begin(std::size_t i, u8* observations);
+    void report(std::size_t i, const Outcome& out);
 
     std::vector<Target> targets_;
     std::vector<std::unique_ptr<Player>> origins_, players_;
     std::vector<u8> origin_screens_;
-    std::vector<int> start_of_;
-    Results to_;
+    std::vector<i64> start_of_;
+    Arrays arrays_;
     Team team_;
 };
 

@@ -12,7 +12,6 @@ namespace {
 
 using wz::ppu::kHorizontal;
 using wz::ppu::kVertical;
-using wz::ppu::next_column;
 using wz::ppu::next_row;
 using wz::ppu::take;
 using wz::ppu::TilesOnLine;
@@ -87,16 +86,21 @@ u64 sprite_pixels(const Console& k, int i, int y) {
     const Ppu& p = k.state.ppu;
     const u8* o = p.oam + i * 4;
     const int height = p.tall ? 16 : 8;
-    int row = (y - static_cast<u8>(o[0] + 1)) % height;
+    int row = y - static_cast<u8>(o[0] + 1);
+    if (static_cast<unsigned>(row) >= static_cast<unsigned>(height)) row %= height;
     if (o[2] & 0x80) row ^= height - 1;
-    u16 addr;
+    int addr = o[1] * 16 + (p.sprite_table ? 0x1000 : 0);
     if (p.tall) {
         row = (row & 7) | (row & 8) << 1;
-        addr = static_cast<u16>(((o[1] >> 1) * 32 + row) | (o[1] & 1) << 12);
-    } else {
-        addr = static_cast<u16>(o[1] * 16 + row + (p.sprite_table ? 0x1000 : 0));
+        addr = (o[1] >> 1) * 32 | (o[1] & 1) << 12;
     }
-    const u64 pixels = spread(bus_read(k, addr)) | spread(bus_read(k, static_cast<u16>(addr + 8))) << 1;
+    u64 pixels;
+    if (row >= 0) {
+        pixels = load64(k.cartridge->tiles.data() + ((addr + row) >> 4) * 64 + (row & 7) * 8);
+    } else {
+        const u16 at = static_cast<u16>(addr + row);
+        pixels = spread(bus_read(k, at)) | spread(bus_read(k, static_cast<u16>(at + 8))) << 1;
+    }
     return (o[2] & 0x40) ? __builtin_bswap64(pixels) : pixels;
 }
 
@@ -119,16 +123,31 @@ void draw_sprite(Console& k, int i, int y, u8* line, int from, int to) {
     store64(line + x, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
 }
 
-/// What the screen shows, if that is kept; forgotten when the screen or the colours are others.
+/// What the screen shows, if that is kept; forgotten when the screen is another.
 Shown* shown_on(Console& k) {
     Shown* const s = k.shown.get();
-    const u8* const palette = k.state.ppu.palette;
-    if (s && (s->pixels != k.screen.pixels || std::memcmp(s->palette, palette, sizeof s->palette) != 0)) {
-        s->pixels = k.screen.pixels;
-        std::memcpy(s->palette, palette, sizeof s->palette);
-        s->forget();
-    }
+    if (!s) return s;
+    if (s->pixels != k.screen.pixels) s->forget();
+    s->pixels = k.screen.pixels;
+    if (std::memcmp(s->palette, k.state.ppu.palette, sizeof s->palette) != 0)
+        s->recolour(k.state.ppu.palette);
     return s;
+}
+
+TilesOnLine tiles_at(const Console& k, u16 v) {
+    const u8* const vram = k.state.ppu.vram;
+    const auto& nametable = k.cartridge->nametable;
+    return {vram + nametable[(v >> 10) & 3], vram + nametable[((v >> 10) & 3) ^ 1], v};
+}
+
+/// The top `rows` lines of `pairs` of the tiles from v on, behind the first 2 * `skip`, as palette slots. The
+/// first tile of all would be at `line`.
+void draw_tiles(const Console& k, u8* line, u16 v, const TilesOnLine& tiles, int skip, int pairs, int rows) {
+    static constexpr u8 kSlots[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const u8* const first =
+        k.cartridge->tiles.data() + ((k.state.ppu.background_table << 8) * 8 + (v >> 12 & 7)) * 8;
+    simd::kernels().draw_tiles({first, tiles.names() + 2 * skip, tiles.slots() + skip, tiles.odd(), kSlots},
+                               pairs, rows, line + 16 * skip, kStride);
 }
 
 /// Pixels [from, to) of line y: v walks as it goes.
@@ -137,17 +156,10 @@ void draw_span(Console& k, int y, int from, int to) {
     alignas(64) u8 buffer[kStride] = {};
     u8* line = buffer + kMargin;
     if (p.show_background) {
-        const Cartridge& c = *k.cartridge;
-        for (int x = from - ((p.fine_x + from) & 7); x < to;) {
-            const u8* table = p.vram + c.nametable[p.v >> 10 & 3];
-            const int attribute =
-                table[0x3C0 | ((p.v >> 4) & 0x38) | ((p.v >> 2) & 7)] >> (((p.v >> 4) & 4) | (p.v & 2)) & 3;
-            const u8* tile =
-                c.tiles.data() + ((p.background_table << 8) + table[p.v & 0x3FF]) * 64 + (p.v >> 12 & 7) * 8;
-            store64(line + x, load64(tile) | splat(static_cast<u8>(attribute << 2)));
-            x += 8;
-            if (x <= to) p.v = next_column(p.v);
-        }
+        const int begin = from - ((p.fine_x + from) & 7);
+        draw_tiles(k, line + begin, p.v, tiles_at(k, p.v), 0, (to - begin + 15) / 16, 1);
+        const int column = (p.v & 31) + (to - begin) / 8;
+        p.v = static_cast<u16>(((p.v & ~31) | (column & 31)) ^ (column & 32) << 5);
         if (p.hide_left_background) store64(line, 0);
     }
     if (p.show_sprites)
@@ -158,42 +170,30 @@ void draw_span(Console& k, int y, int from, int to) {
     simd::kernels().paint(colours(k), line, from, to, k.screen.rgb, row(k.screen, y));
 }
 
-TilesOnLine tiles_at(const Console& k, u16 v) {
-    const u8* const vram = k.state.ppu.vram;
-    const auto& nametable = k.cartridge->nametable;
-    return {vram + nametable[(v >> 10) & 3], vram + nametable[((v >> 10) & 3) ^ 1], v};
-}
-
-/// The lines of tile 0 from that of v on.
-const u8* first_tile(const Console& k, u16 v) {
-    return k.cartridge->tiles.data() + ((k.state.ppu.background_table << 8) * 8 + (v >> 12 & 7)) * 8;
-}
-
-/// The top `rows` lines of the tiles from v on, as palette slots.
-void draw_tiles(const Console& k, u8* line, u16 v, const TilesOnLine& tiles, int rows) {
-    static constexpr u8 kSlots[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    simd::kernels().draw_tiles({first_tile(k, v), tiles.names(), tiles.slots(), tiles.odd(), kSlots},
-                               TilesOnLine::kPairs, rows, line - k.state.ppu.fine_x, kStride);
-}
-
-/// Everything that the pixels of these tiles depend on, but for the colours.
-Shown::Row row_of(const Console& k, u16 v, const TilesOnLine& tiles, int rows) {
-    constexpr std::size_t kNames = 2 * TilesOnLine::kPairs, kSlots = TilesOnLine::kPairs + 1;
-    const Ppu& p = k.state.ppu;
-    Shown::Row row{};
-    std::memcpy(row.data(), tiles.names(), kNames);
-    std::memcpy(row.data() + kNames, tiles.slots(), kSlots);
-    u8* rest = row.data() + kNames + kSlots;
-    *rest++ = static_cast<u8>(v >> 12 & 7);
-    *rest++ = static_cast<u8>(rows);
-    *rest++ = static_cast<u8>(p.background_table << 1 | p.hide_left_background);
-    // A clear sky is the same wherever the screen has scrolled to.
-    const u8* const tile = first_tile(k, v) + row[0] * 64;
-    const bool clear = std::memcmp(row.data(), row.data() + 1, kNames - 1) == 0 &&
-                       std::memcmp(row.data() + kNames, row.data() + kNames + 1, kSlots - 1) == 0 &&
-                       std::memcmp(tile, tile + 1, static_cast<std::size_t>(rows) * 8 - 1) == 0;
-    *rest = clear ? 0xFF : static_cast<u8>(p.fine_x << 1 | tiles.odd());
+/// The row of these tiles.
+Shown::Row row_of(const Ppu& p, u16 v, const TilesOnLine& tiles, int rows) {
+    Shown::Row row;
+    std::memcpy(row.names, tiles.names(), sizeof row.names);
+    std::memcpy(row.slots, tiles.slots(), sizeof row.slots);
+    row.odd = static_cast<u8>(tiles.odd());
+    row.fine_x = p.fine_x;
+    row.fine_y = static_cast<u8>(v >> 12 & 7);
+    row.lines = static_cast<u8>(rows);
+    row.table = p.background_table;
+    row.hidden = p.hide_left_background;
     return row;
+}
+
+/// Calls does(block, count) for every run of blocks.
+template <class Does>
+void for_runs(u32 blocks, Does does) {
+    for (int at = 0; blocks;) {
+        const int skip = __builtin_ctz(blocks), count = __builtin_ctz(~(blocks >> skip));
+        at += skip;
+        does(at, count);
+        at += count;
+        blocks >>= skip + count;
+    }
 }
 
 /// Whole lines [first, first + count) with background and sprites shown and nothing written meanwhile.
@@ -202,16 +202,21 @@ void draw_lines(Console& k, int first, int count) {
     const Colours& palette = colours(k);
     Shown* const shown = shown_on(k);
     const simd::Kernels& does = simd::kernels();
-    // Which sprites each line shows; the first line's were listed before.
+    // Which sprites each line shows, and in which blocks; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
-    u8 listed[kHeight + 1] = {}, list[kHeight + 1][8];
+    u8 listed[kHeight + 8] = {}, list[kHeight][8];
+    u16 covered[kHeight + 8] = {};
+    auto add = [&](int y, int i) {
+        const int x = p.oam[i * 4 + 3];
+        list[y][listed[y]++] = static_cast<u8>(i);
+        covered[y] |= static_cast<u16>(1 << (x >> 4) | 1 << ((x + 7) >> 4));
+    };
+    for (int n = 0; n < p.listed; ++n) add(first, p.list[n]);
     for (u64 found = sprites_between(p, first + 1 - range, first + count - 1); found; found &= found - 1) {
         const int i = __builtin_ctzll(found), top = p.oam[i * 4] + 1;
         for (int y = std::max(top, first + 1); y < std::min(top + range, first + count); ++y)
-            if (listed[y] < 8) list[y][listed[y]++] = static_cast<u8>(i);
+            if (listed[y] < 8) add(y, i);
     }
-    listed[first] = p.listed;
-    std::memcpy(list[first], p.list, 8);
     alignas(64) u8 buffer[8 * kStride];
     for (int y = first; y < first + count;) {
         // The first line starts where v is, the others where t says.
@@ -220,28 +225,35 @@ void draw_lines(Console& k, int first, int count) {
         const int top = y;
         const u16 v = p.v;
         const TilesOnLine tiles = tiles_at(k, v);
-        bool same = false, drawn = false;
-        if (shown) {
-            const Shown::Row now = row_of(k, v, tiles, rows);
-            same = now == shown->rows[top];
-            shown->rows[top] = now;
-            if (same && rows == 8 && !load64(listed + y) &&
-                load64(shown->painter + y) == splat(static_cast<u8>(top))) {
-                y += rows;
-                p.v = take(next_row(v | 7 << 12), p.t, kHorizontal);
-                continue;
-            }
+        u16 dirty[8], all = 0;
+        const u16 changed = shown ? shown->put(top, row_of(p, v, tiles, rows), *k.game) : Shown::kEverywhere;
+        if (shown && !changed && rows == 8 && !load64(listed + top) && shown->untouched(top)) {
+            y += rows;
+            p.v = take(next_row(v | 7 << 12), p.t, kHorizontal);
+            continue;
         }
+        for (int r = 0; r < rows; ++r) {
+            const u16 now = covered[top + r];
+            dirty[r] = changed | now;
+            if (shown) {
+                dirty[r] |= shown->painter[top + r] == top ? shown->stale[top + r] : Shown::kEverywhere;
+                shown->painter[top + r] = static_cast<u8>(top);
+                shown->stale[top + r] = now;
+            }
+            all |= dirty[r];
+        }
+        u8* const corner = buffer + kMargin;
+        for_runs(all, [&](int at, int blocks) {
+            draw_tiles(k, corner - p.fine_x, v, tiles, at, blocks + 1, rows);
+        });
         for (int r = 0; r < rows; ++r, ++y) {
             p.v = next_row(p.v);
-            if (same && !listed[y] && shown->painter[y] == top) continue;
-            if (!drawn) draw_tiles(k, buffer + kMargin, v, tiles, rows);
-            drawn = true;
-            u8* line = buffer + kMargin + r * kStride;
+            u8* line = corner + r * kStride;
             if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
-            does.paint(palette, line, 0, kWidth, k.screen.rgb, row(k.screen, y));
-            if (shown) shown->painter[y] = listed[y] ? Shown::kUnknown : static_cast<u8>(top);
+            for_runs(dirty[r], [&](int at, int blocks) {
+                does.paint(palette, line, 16 * at, 16 * (at + blocks), k.screen.rgb, row(k.screen, y));
+            });
         }
         p.v = take(p.v, p.t, kHorizontal);
     }
@@ -285,9 +297,12 @@ int hit_on_line(const Console& k, int y, u16 v, int from) {
     return 0;
 }
 
-i64 forecast_hit(const Console& k, int line, int dot) {
+i64 forecast_hit(const Console& k) {
     const Ppu& p = k.state.ppu;
     if (!rendering(p)) return kNever;
+    const i64 at = p.done - p.origin - 1;
+    int line = static_cast<int>(at / kDots);
+    const int dot = static_cast<int>(at % kDots);
     u16 v = p.v;
     for (int n = 0; n < p.listed; ++n)
         if (p.list[n] == 0 && dot < kWidth)
@@ -301,6 +316,33 @@ i64 forecast_hit(const Console& k, int line, int dot) {
         if (line >= top)
             if (const int at = hit_on_line(k, line, v, 0)) return p.origin + i64{line} * kDots + at;
     return kNever;
+}
+
+/// What is written to memory, or to where that is.
+void write_memory(Console& k, u16 addr, u8 value) {
+    Ppu& p = k.state.ppu;
+    switch (addr & 7) {
+        case 3:
+            p.oam_addr = value;
+            break;
+        case 4:
+            p.oam[p.oam_addr++] = value;
+            break;
+        case 6:
+            if (p.first_write) {
+                p.t = static_cast<u16>((p.t & 0xFF) | (value & 0x3F) << 8);
+            } else {
+                p.v = p.t = static_cast<u16>((p.t & ~0xFF) | value);
+            }
+            p.first_write ^= 1;
+            break;
+        case 7:
+            bus_write(k, p.v, value);
+            p.v = static_cast<u16>(p.v + p.increment);
+            break;
+        default:
+            break;
+    }
 }
 
 }  // namespace
@@ -344,11 +386,18 @@ i64 status_changes(const Console& k) {
         return p.hit && p.done <= clears ? clears : clears + kDots - 2;
     }
     const i64 rises = p.origin + i64{kVblankLine} * kDots + 1;
-    return p.hit || line >= kPostLine ? rises : std::min(rises, forecast_hit(k, line, dot));
+    return p.hit || line >= kPostLine ? rises : std::min(rises, forecast_hit(k));
 }
 
-u8 read(Console& k, u16 addr) {
+u8 read(Console& k, u16 addr, i64 target) {
     Ppu& p = k.state.ppu;
+    // In the picture only the hit of sprite 0 changes the status, and that is known without drawing.
+    const bool foreseen =
+        (addr & 7) == 2 && k.skip_idle_loops && target <= p.origin + i64{kPostLine} * kDots + 1;
+    if (!foreseen)
+        sync(k, target);
+    else if (!p.hit && p.done < target)
+        p.hit = forecast_hit(k) < target;
     switch (addr & 7) {
         case 2: {
             const u8 status = k.state.status = static_cast<u8>(p.hit << 6 | p.vblank << 7);
@@ -369,53 +418,39 @@ u8 read(Console& k, u16 addr) {
     }
 }
 
-void write(Console& k, u16 addr, u8 value) {
+void write(Console& k, u16 addr, u8 value, i64 target) {
     Ppu& p = k.state.ppu;
+    Registers r = p;
     switch (addr & 7) {
         case 0:
             p.nmi = value >> 7;
-            p.tall = value >> 5 & 1;
-            p.background_table = value >> 4 & 1;
-            p.sprite_table = value >> 3 & 1;
             p.increment = (value & 4) ? 32 : 1;
-            p.t = static_cast<u16>((p.t & ~0x0C00) | (value & 3) << 10);
+            r.tall = value >> 5 & 1;
+            r.background_table = value >> 4 & 1;
+            r.sprite_table = value >> 3 & 1;
+            r.t = static_cast<u16>((p.t & ~0x0C00) | (value & 3) << 10);
             break;
         case 1:
-            p.hide_left_background = !(value & 2);
-            p.hide_left_sprites = !(value & 4);
-            p.show_background = value >> 3 & 1;
-            p.show_sprites = value >> 4 & 1;
-            break;
-        case 3:
-            p.oam_addr = value;
-            break;
-        case 4:
-            p.oam[p.oam_addr++] = value;
+            r.hide_left_background = !(value & 2);
+            r.hide_left_sprites = !(value & 4);
+            r.show_background = value >> 3 & 1;
+            r.show_sprites = value >> 4 & 1;
             break;
         case 5:
             if (p.first_write) {
-                p.t = static_cast<u16>((p.t & ~0x1F) | value >> 3);
-                p.fine_x = value & 7;
+                r.t = static_cast<u16>((p.t & ~0x1F) | value >> 3);
+                r.fine_x = value & 7;
             } else {
-                p.t = static_cast<u16>((p.t & ~0x73E0) | (value & 7) << 12 | (value & 0xF8) << 2);
+                r.t = static_cast<u16>((p.t & ~0x73E0) | (value & 7) << 12 | (value & 0xF8) << 2);
             }
             p.first_write ^= 1;
-            break;
-        case 6:
-            if (p.first_write) {
-                p.t = static_cast<u16>((p.t & 0xFF) | (value & 0x3F) << 8);
-            } else {
-                p.v = p.t = static_cast<u16>((p.t & ~0xFF) | value);
-            }
-            p.first_write ^= 1;
-            break;
-        case 7:
-            bus_write(k, p.v, value);
-            p.v = static_cast<u16>(p.v + p.increment);
             break;
         default:
-            break;
+            return sync(k, target), write_memory(k, addr, value);
     }
+    if (r == p && k.skip_idle_loops) return;
+    sync(k, target);
+    static_cast<Registers&>(p) = r;
 }
 
 void dma(Ppu& p, const u8* page) {

@@ -18,6 +18,7 @@ ROM = "{rom}"
 """Stands for the path of the ROM."""
 PROGRAMS = {
     "address": [],
+    "compat": [],
     "cpu": [],
     "console": ["15", "1", "120"],
     "fuzz": [],

@@ -91,53 +91,57 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self._stages = _checked(stages)
         self._random = entry.random
         self.single_observation_space = gym.spaces.Box(0, 255, SCREEN_SHAPE_24_BIT, np.uint8)
-        self._bytes = self._action_bytes(actions)
-        self.single_action_space = gym.spaces.Discrete(len(self._bytes))
+        held = self._action_bytes(actions)
+        self._last_action = len(held) - 1
+        self.single_action_space = gym.spaces.Discrete(len(held))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._frames = _new_frames(num_envs)
         self._kept = self._frames.view()
         self._kept.flags.writeable = False  # what a caller wrote would stay where the frame does not change
+        self._start = np.zeros(num_envs, np.int64)
         self._info = np.zeros((len(FIELDS), num_envs), np.int64)
         self._reward = np.zeros(num_envs, np.float64)
         self._done = np.ones(num_envs, np.bool_)
         self._all = np.ones(num_envs, np.bool_)
         self._all.flags.writeable = False  # callers get views of it at every step
-        self._present = {f"_{name}": self._all for name in FIELDS}
+        self._blank = {**dict.fromkeys(FIELDS), **{f"_{name}": self._all for name in FIELDS}}
         self._begun = False
         self._generators = [np.random.RandomState() for _ in range(num_envs)]
         rom = playable(rom_path(entry.arguments.get("lost_levels", False), entry.arguments["rom_mode"]))
         self._vector: CompatVector | None = CompatVector(
             rom.raw_data.tobytes(),
             has_wram=rom.has_battery_backed_ram,
-            starts=self._starts(entry),
+            targets=self._targets(entry),
+            actions=held,
             threads=thread_count(threads, num_envs),
             owned=not copy,
+            start=self._start,
             info=self._info,
             reward=self._reward,
             done=self._done,
         )
 
     @staticmethod
-    def _action_bytes(actions: Sequence[Sequence[str]] | None) -> NDArray[np.uint8]:
+    def _action_bytes(actions: Sequence[Sequence[str]] | None) -> bytes:
         if actions is None:
-            return np.arange(256, dtype=np.uint8)
+            return bytes(range(256))
         joypad = Joypad()
         joypad._map_actions([list(buttons) for buttons in actions])
-        return np.array(list(joypad._action_map.values()), np.uint8)
+        return bytes(joypad._action_map.values())
 
     @staticmethod
-    def _starts(entry: Entry) -> list[tuple[int, int, int]]:
+    def _targets(entry: Entry) -> list[tuple[int, int, int]]:
         """World, stage and area from 0, as the engine takes them; a negative world for the whole game."""
         lost = entry.arguments.get("lost_levels", False)
-        targets: list[Any] = [entry.arguments.get("target")]
+        named: list[Any] = [entry.arguments.get("target")]
         if entry.random:
-            targets = [(world + 1, stage + 1) for world in range(WORLDS) for stage in range(STAGES)]
-        starts = []
-        for target in targets:
+            named = [(world + 1, stage + 1) for world in range(WORLDS) for stage in range(STAGES)]
+        targets = []
+        for target in named:
             world, stage, area = decode_target(target, lost)
-            starts.append((-1, 0, 0) if not (world and stage and area) else (world - 1, stage - 1, area - 1))
-        return starts
+            targets.append((-1, 0, 0) if not (world and stage and area) else (world - 1, stage - 1, area - 1))
+        return targets
 
     def _engine(self) -> CompatVector:
         if self._vector is None:
@@ -148,19 +152,17 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         """Join the threads and give the memory back."""
         self._vector = None
 
-    def _draw_starts(self, mask: NDArray[np.bool_], stages: Sequence[str] | None = None) -> NDArray[np.int64]:
-        starts = np.zeros(self.num_envs, np.int64)
+    def _draw_starts(self, mask: NDArray[np.bool_], stages: Sequence[str] | None = None) -> None:
         if self._random:
             for i in np.flatnonzero(mask):
                 world, stage = draw_stage(self._generators[i], self._stages if stages is None else stages)
-                starts[i] = world * STAGES + stage
-        return starts
+                self._start[i] = world * STAGES + stage
 
     def _infos(self) -> dict[str, Any]:
-        infos: dict[str, Any] = dict(zip(FIELDS, self._info.copy(), strict=True))
-        infos["flag_get"] = infos["flag_get"] != 0
+        infos: dict[str, Any] = self._blank.copy()
+        infos.update(zip(FIELDS, self._info.copy(), strict=True))
+        infos["flag_get"] = infos["flag_get"].astype(np.bool_)
         infos["status"] = _STATUS_NAMES.take(infos["status"], mode="clip")
-        infos.update(self._present)
         return infos
 
     def reset(
@@ -183,8 +185,8 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             frames = _new_frames(self.num_envs)
             frames[:] = self._frames
             self._frames = frames
-        starts = self._draw_starts(mask, _checked(options.get("stages")))
-        self._engine().reset(np.ascontiguousarray(mask), starts, self._frames)
+        self._draw_starts(mask, _checked(options.get("stages")))
+        self._engine().reset(np.ascontiguousarray(mask), self._frames)
         self._begun = True
         return self._frames if self._copy else self._kept, self._infos()
 
@@ -198,26 +200,24 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
             raise ConfigError(f"Give one whole action for each of the {self.num_envs} environments.")
         chosen = chosen.astype(np.int64, copy=False)
-        # A negative number is a large one without its sign.
-        if chosen.view(np.uint64).max() >= len(self._bytes):
-            raise ConfigError(f"An action is a whole number from 0 to {len(self._bytes) - 1}.")
-        any_over = np.count_nonzero(self._done) > 0
-        if self._mode == AutoresetMode.DISABLED and any_over:
-            raise ValueError("cannot step in a done environment! call `reset`")
+        try:
+            held = self._engine().buttons(chosen)
+        except IndexError:
+            raise ConfigError(f"An action is a whole number from 0 to {self._last_action}.") from None
+        if np.count_nonzero(self._done):
+            if self._mode == AutoresetMode.DISABLED:
+                raise ValueError("cannot step in a done environment! call `reset`")
+            self._draw_starts(self._done)
         if self._copy:
             self._frames = _new_frames(self.num_envs)
-        on = self._all
-        if any_over:  # only in next-step mode: the others leave none over
-            over = self._done.copy()
-            on = ~over
-            self._engine().reset(over, self._draw_starts(over), self._frames)
-        self._engine().step(self._bytes[chosen], on, self._frames)
+        self._engine().step(held, self._frames)
         reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
-        if self._mode == AutoresetMode.SAME_STEP and done.any():
+        if self._mode == AutoresetMode.SAME_STEP and np.count_nonzero(done):
             final = np.full(self.num_envs, None, dtype=object)
             for i in np.flatnonzero(done):
                 final[i] = self._frames[i].copy()
-            self._engine().reset(done, self._draw_starts(done), self._frames)
+            self._draw_starts(done)
+            self._engine().reset(done, self._frames)
             infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
             infos["_final_info"] = done.copy()
         seen = self._frames if self._copy else self._kept

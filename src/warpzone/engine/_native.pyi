@@ -205,17 +205,16 @@ class CompatVector:
         rom: bytes,
         *,
         has_wram: bool,
-        starts: list[tuple[int, int, int]],
+        targets: list[tuple[int, int, int]],
+        actions: bytes,
         threads: int,
         owned: bool,
+        start: NDArray[np.int64],
         info: NDArray[np.int64],
         reward: NDArray[np.float64],
         done: NDArray[np.bool_],
     ) -> None: ...
-    def reset(
-        self, mask: NDArray[np.bool_], starts: NDArray[np.int64], observations: NDArray[np.uint8]
-    ) -> None: ...
-    def step(
-        self, buttons: NDArray[np.uint8], mask: NDArray[np.bool_], observations: NDArray[np.uint8]
-    ) -> None: ...
+    def reset(self, mask: NDArray[np.bool_], observations: NDArray[np.uint8]) -> None: ...
+    def buttons(self, actions: NDArray[np.int64]) -> bytes: ...
+    def step(self, buttons: bytes, observations: NDArray[np.uint8]) -> None: ...
     def copy_ram(self, out: NDArray[np.uint8]) -> None: ...
