@@ -69,10 +69,10 @@ def percent(rate: float | None) -> str:
 
 
 def line_of(state: State) -> str:
-    """Everything in one line."""
+    """Everything in one line: the policy's clear rates, or the specialists' while these train."""
     phase = next((name for name, p in state.phases.items() if p.status == "running"), state.status)
     rates = " ".join(
-        f"{stage} {percent(policy if policy is not None else rate)}"
+        f"{stage} {percent(rate if policy is None or phase == 'specialists' else policy)}"
         for stage, _, rate, policy in stage_rates(state)
     )
     return f"[master] {phase}, {left_s(state) / 60:.1f} minutes left: {rates}"
