@@ -50,7 +50,7 @@ from figure_sources import (
 )
 
 ROOT = Path(__file__).parents[1]
-RANDOM_CLOCK = "eval-32-random-clock.json"
+RANDOM_START = "eval-32-random-start.json"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -118,8 +118,8 @@ FIGURES: Figures = {
     "32-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled"))),
     "32-greedy": lambda: percent(mean_32("greedy")),
     "32-sticky": lambda: percent(mean_32("sticky")),
-    "32-clock-mean": lambda: percent(mean(rates_32("sampled", RANDOM_CLOCK))),
-    "32-clock-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", RANDOM_CLOCK))),
+    "32-random-start-mean": lambda: percent(mean(rates_32("sampled", RANDOM_START))),
+    "32-random-start-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", RANDOM_START))),
     "game-sampled-mean": lambda: game("sampled", "mean_passed_without_death", ".1f"),
     "game-sampled-most": lambda: game("sampled", "most_passed_without_death", "d"),
     "game-sampled-games": lambda: game("sampled", "games", "d"),

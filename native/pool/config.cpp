@@ -28,7 +28,7 @@ void check(const PoolConfig& c) {
     require("step_limit", s.step_limit, 0, INT32_MAX);
     require("autoreset", static_cast<int>(c.autoreset), 0, static_cast<int>(Autoreset::Disabled));
     if (!(s.sticky >= 0 && s.sticky <= 1)) throw PoolError("sticky is a probability, 0 to 1.");
-    if (!(s.random_clock >= 0 && s.random_clock <= 1)) throw PoolError("random_clock is a share, 0 to 1.");
+    if (!(s.random_start >= 0 && s.random_start <= 1)) throw PoolError("random_start is a share, 0 to 1.");
     if (s.channels.empty()) throw PoolError("channels must name at least one of y, r, g and b.");
     if (s.actions.empty()) throw PoolError("actions must hold the buttons of at least one action.");
     if (c.stages.empty()) throw PoolError("stages must hold at least one (world, stage).");

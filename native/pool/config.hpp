@@ -21,7 +21,7 @@ struct SlotConfig {
     int frame_skip = 4, frame_stack = 4;
     double sticky = 0;
     int noop_max = 0;
-    double random_clock = 0;  ///< share of the episodes that begin at a random moment of the game's clock
+    double random_start = 0;  ///< share of the episodes that begin as if in the middle of a game
     bool max_pool = false;
     bool levels = false;        ///< stages may be anybody's: one that crashes the game ends the episode
     bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
@@ -49,7 +49,7 @@ void visit(PoolConfig& c, Visitor&& v) {
     v("environments", c.environments), v("threads", c.threads), v("frame_skip", s.frame_skip);
     v("frame_stack", s.frame_stack), v("height", c.height), v("width", c.width), v("top", c.top);
     v("channels", s.channels), v("measured_palette", c.palette), v("sticky", s.sticky);
-    v("noop_max", s.noop_max), v("random_clock", s.random_clock), v("max_pool", s.max_pool);
+    v("noop_max", s.noop_max), v("random_start", s.random_start), v("max_pool", s.max_pool);
     v("ground_stood", s.ground_stood);
     v("stall_limit", s.stall_limit), v("step_limit", s.step_limit), v("autoreset", c.autoreset);
     v("pal", s.region), v("lost_levels", c.lost_levels), v("pin", c.pin);

@@ -89,7 +89,11 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
     episode_.random = random;
     episode_.stage_index = stage_index;
     stage_ = stage;
-    turn_clock();
+    if (draws_random_start()) {
+        turn_clock();
+        // A new game gives the hidden 1-up block of a world's first stage away; later it must be earned.
+        if (stage.stage == 1 && episode_.random.below(2)) machine_.ram[smb::at::kOneUpBlock] = 0;
+    }
     const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
     keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
     Canvas& on = canvas();
@@ -114,13 +118,14 @@ void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {
     // Ground covered before the snapshot stays covered: where a maze leads back, it must not be paid again.
     episode_.journey = journey;
     episode_.journey.since_progress = 0;
-    turn_clock();
+    if (draws_random_start()) turn_clock();
 }
 
-void Slot::turn_clock() {
-    if (config_->random_clock > 0 && episode_.random.uniform() < config_->random_clock)
-        smb::pass_time(machine_, episode_.random.below(kClockFrames));
+bool Slot::draws_random_start() {
+    return config_->random_start > 0 && episode_.random.uniform() < config_->random_start;
 }
+
+void Slot::turn_clock() { smb::pass_time(machine_, episode_.random.below(kClockFrames)); }
 
 int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
     Episode& e = episode_;

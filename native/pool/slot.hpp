@@ -75,7 +75,9 @@ class Slot {
     /// Takes frames, or what was shrunk while they were drawn, onto the stack.
     void see(const Frame& newest, const Frame* previous);
     void fill_stack(const Frame& frame);
-    /// Where that is wanted, lets the game's clock stand at a random moment.
+    /// Whether this episode is one of those that begin as if in the middle of a game.
+    bool draws_random_start();
+    /// Lets the game's clock stand at a random moment.
     void turn_clock();
     void keep_before(Scene scene, u8 buttons, int count);
 

@@ -43,7 +43,7 @@ def run_right(envs: MarioVectorEnv) -> tuple[int, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sticky": 0.3, "noop_max": 20, "random_clock": 0.5, "max_pool": True}]
+    "options", [{}, {"sticky": 0.3, "noop_max": 20, "random_start": 0.5, "max_pool": True}]
 )
 def test_one_and_two_threads_give_the_same_bytes(options: dict[str, object]) -> None:
     digests = set()

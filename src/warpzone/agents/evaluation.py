@@ -70,8 +70,8 @@ class Trial:
     """Probability in the sticky mode, frame by frame, that the buttons stay as they were."""
     seed: int = 12345
     threads: int = 0
-    random_clock: float = 0.0
-    """Share of episodes that start at a random state of the game's clock; of greedy ones, none."""
+    random_start: float = 0.0
+    """Share of episodes that start as if in the middle of a game; of greedy ones, none."""
 
     def __post_init__(self) -> None:
         require(self, "noop_max", at_least=0)
@@ -89,7 +89,7 @@ class Trial:
         greedy, sticky = self.mode == "greedy", self.sticky if self.mode == "sticky" else 0.0
         return view.fixed(
             sticky=sticky,
-            **({} if greedy else {"noop_max": self.noop_max, "random_clock": self.random_clock}),
+            **({} if greedy else {"noop_max": self.noop_max, "random_start": self.random_start}),
         )
 
 

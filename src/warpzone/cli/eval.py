@@ -46,8 +46,8 @@ class EvalConfig(TrainedAgent):
     """Comma-separated modes: sampled, greedy, sticky; both (the first two) or all."""
     noop_max: int = 30
     """Maximum idle frames before an episode starts, sampled uniformly."""
-    random_clock: float = 0.0
-    """Share of episodes starting at a random state of the game's clock; greedy: none."""
+    random_start: float = 0.0
+    """Share of episodes that start as if in the middle of a game; greedy: none."""
     sticky: float = 0.25
     """Probability per frame that buttons stick, in sticky mode."""
     seed: int = 12345
@@ -86,7 +86,7 @@ class EvalConfig(TrainedAgent):
     def title(self) -> str:
         played = "Lost Levels, " if self.lost_levels else ""
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
-        clock = f", random clock {self.random_clock:g}" if self.random_clock else ""
+        clock = f", random starts {self.random_start:g}" if self.random_start else ""
         name = Path(self.checkpoint).name
         return (
             f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{clock}{sticky}"
@@ -149,7 +149,7 @@ def _play(
         for mode in config.modes():
             trial = Trial(
                 config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads,
-                config.random_clock,
+                config.random_start,
             )  # fmt: skip
             task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
 
@@ -191,7 +191,7 @@ def as_json(
         "global_step": global_step,
         "episodes": config.episodes,
         "noop_max": config.noop_max,
-        "random_clock": config.random_clock,
+        "random_start": config.random_start,
         "sticky": config.sticky,
         "seed": config.seed,
         "lost_levels": config.lost_levels,

@@ -89,7 +89,7 @@ class PoolSettings(TypedDict, total=False):
     measured_palette: bool
     sticky: float
     noop_max: int
-    random_clock: float
+    random_start: float
     max_pool: bool
     ground_stood: bool
     stall_limit: int

@@ -45,8 +45,8 @@ class ViewConfig:
     """Probability per frame that the previous buttons stay pressed."""
     noop_max: int = 0
     """Maximum idle frames before an episode starts, sampled uniformly."""
-    random_clock: float = 0.0
-    """Share of episodes starting at a random state of the game's clock."""
+    random_start: float = 0.0
+    """Share of episodes that start as if in the middle of a game."""
     action_type: str = "simple"
     """Action set: right, simple, complex or extended."""
     ground: str = "reached"
@@ -70,7 +70,7 @@ class ViewConfig:
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise ConfigError(f"{name} must be a whole number from {low} to {high}, not {value!r}.")
         require(self, "sticky", at_least=0, at_most=1)
-        require(self, "random_clock", at_least=0, at_most=1)
+        require(self, "random_start", at_least=0, at_most=1)
         if self.observation not in OBSERVATIONS:
             raise ConfigError(f"Unknown observation {self.observation!r}: choose gray, red or rgb.")
         if self.palette not in PALETTES:
@@ -81,7 +81,7 @@ class ViewConfig:
 
     def fixed(self, **changes: Any) -> ViewConfig:
         """This view without randomness: every episode starts alike, and no button sticks."""
-        return replace(self, **{"sticky": 0.0, "noop_max": 0, "random_clock": 0.0, **changes})
+        return replace(self, **{"sticky": 0.0, "noop_max": 0, "random_start": 0.0, **changes})
 
     @property
     def channels(self) -> str:
@@ -104,7 +104,7 @@ class ViewConfig:
             "frame_skip": self.frame_skip, "frame_stack": self.frame_stack, "height": self.size[0],
             "width": self.size[1], "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
             "measured_palette": self.palette == "measured", "sticky": float(self.sticky),
-            "noop_max": self.noop_max, "random_clock": float(self.random_clock), "max_pool": self.max_pool,
+            "noop_max": self.noop_max, "random_start": float(self.random_start), "max_pool": self.max_pool,
             "ground_stood": self.ground == "stood",
             "stall_limit": self.stall_limit, "step_limit": self.step_limit,
             "actions": action_buttons(self.action_type),

@@ -61,7 +61,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         seed: int | None = None,
         sticky: float = 0.0,
         noop_max: int = 0,
-        random_clock: float = 0.0,
+        random_start: float = 0.0,
         max_pool: bool = False,
         crop_hud: bool = False,
         observation: str = "gray",
@@ -88,7 +88,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         view = ViewConfig(
             frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
             palette=palette, crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max,
-            random_clock=random_clock, action_type=action_type, ground=ground, stall_limit=stall_limit,
+            random_start=random_start, action_type=action_type, ground=ground, stall_limit=stall_limit,
             step_limit=step_limit,
         )  # fmt: skip
         self._describe(num_envs, view, reward, autoreset_of(autoreset_mode), seed)

@@ -21,8 +21,8 @@ EVERY_RUN: Flags = {
     "double-buffer": True,
     "noisy-sticky": 0.25,
     # A policy without it knows the random sequences of 31 starts by heart: 5-4 at 90 % fell to 34 with others, and the
-    # whole game, where every stage begins with another one, ended in its second world (2026-11-18-random-clock.md).
-    "random-clock": 0.5,
+    # whole game, where every stage begins with another one, ended in its second world (2026-11-18-random-starts.md).
+    "random-start": 0.5,
 }
 
 SPECIALIST: Mapping[str, Flags] = {

@@ -169,7 +169,7 @@ class ConfirmTarget:
         seed = config.run.seed + 1_000_003 + session.progress.update
         trial = Trial(
             config.run.eval_episodes, noop_max=config.view.noop_max, seed=seed,
-            threads=config.stage.env_threads, random_clock=config.view.random_clock,
+            threads=config.stage.env_threads, random_start=config.view.random_start,
         )  # fmt: skip
         results: dict[str, StageResult] = {}
         for stage in session.stages:

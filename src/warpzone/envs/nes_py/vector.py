@@ -47,8 +47,8 @@ class BackendVectorEnv(TelemetryVector):
         say: Say = print,
     ) -> None:
         self._describe(num_envs, view or ViewConfig(), reward, AutoresetMode.SAME_STEP, seed)
-        if self.view.random_clock:
-            raise ConfigError("The nes-py backend can't set the game's clock: leave --random-clock out.")
+        if self.view.random_start:
+            raise ConfigError("The nes-py backend can't set the game's clock: leave --random-start out.")
         self.backend = backend or BackendConfig(backend="nes-py")
         self.stage_names = parse_stages(stages)
         self.threads = 1

@@ -1,4 +1,4 @@
-"""Episodes that begin at a random moment of the game's clock."""
+"""Episodes that begin as if in the middle of a game."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from warpzone.errors import ConfigError
 
 FRAME_COUNTER, INTERVAL, RANDOM = 0x09, 0x77F, slice(0x7A7, 0x7AE)
 CLOCK = [FRAME_COUNTER, INTERVAL, *range(RANDOM.start, RANDOM.stop)]
-MOST_FRAMES = 1 << 15
+MOST_FRAMES, RIGHT = 1 << 15, 1
+ONE_UP_BLOCK, BLOCKS = 0x75D, slice(0x500, 0x6A0)
 
 Ram = NDArray[np.uint8]
 Clock = tuple[int, int, int]
@@ -46,7 +47,7 @@ def test_the_clock_passes_as_in_the_game() -> None:
     envs.close()
 
 
-@pytest.mark.parametrize("stage", ["1-1", "2-2", "5-4"])
+@pytest.mark.parametrize("stage", ["1-2", "2-2", "5-4"])
 def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_else(stage: str) -> None:
     plain = MarioVectorEnv(1, stage=stage)
     plain.reset(seed=0)
@@ -55,7 +56,7 @@ def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_e
     for _ in range(MOST_FRAMES):
         reached.add(now)
         now = a_frame_later(now)
-    envs = MarioVectorEnv(32, stage=stage, random_clock=1.0)
+    envs = MarioVectorEnv(32, stage=stage, random_start=1.0)
     envs.reset(seed=0)
     found = [clock(ram) for ram in envs.ram]
     assert set(found) <= reached
@@ -68,7 +69,7 @@ def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_e
 
 
 def test_a_share_of_the_episodes_has_it() -> None:
-    envs = MarioVectorEnv(64, stage="1-1", random_clock=0.5)
+    envs = MarioVectorEnv(64, stage="1-1", random_start=0.5)
     envs.reset(seed=0)
     clocks = [clock(ram) for ram in envs.ram]
     assert 20 < max(map(clocks.count, clocks)) < 44  # the rest are all different
@@ -76,8 +77,23 @@ def test_a_share_of_the_episodes_has_it() -> None:
     envs.close()
 
 
+def test_half_of_those_in_the_first_stage_of_a_world_lack_the_hidden_1_up_block() -> None:
+    envs = MarioVectorEnv(64, stages=["2-1"], random_start=1.0)
+    envs.reset(seed=0)
+    has_block = envs.ram[:, ONE_UP_BLOCK] == 1
+    assert 20 < has_block.sum() < 44
+    for _ in range(40):
+        envs.step(np.full(64, RIGHT))
+    blocks = envs.ram[:, BLOCKS]
+    with_it, without = blocks[has_block], blocks[~has_block]
+    assert (with_it == with_it[0]).all()
+    assert (without == without[0]).all()
+    assert (with_it[0] != without[0]).sum() == 1  # the others are as they were
+    envs.close()
+
+
 def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
-    envs = MarioVectorEnv(4, stage="1-1", random_clock=1.0)
+    envs = MarioVectorEnv(4, stage="1-1", random_start=1.0)
     envs.reset(seed=0)
     kept, was = envs.snapshot(0), clock(envs.ram[0])
     for env in range(4):
@@ -90,10 +106,10 @@ def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
 
 
 def test_a_fixed_view_has_no_randomness() -> None:
-    view = ViewConfig(random_clock=1.0, noop_max=30, sticky=0.25, stall_limit=7)
+    view = ViewConfig(random_start=1.0, noop_max=30, sticky=0.25, stall_limit=7)
     assert view.fixed(frame_skip=1) == ViewConfig(stall_limit=7, frame_skip=1)
 
 
 def test_nes_py_refuses_it() -> None:
-    with pytest.raises(ConfigError, match="leave --random-clock out"):
-        BackendVectorEnv(1, ["1-1"], view=ViewConfig(random_clock=1.0))
+    with pytest.raises(ConfigError, match="leave --random-start out"):
+        BackendVectorEnv(1, ["1-1"], view=ViewConfig(random_start=1.0))
