@@ -63,7 +63,7 @@ def named(words: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what a reader has by then: a clone, a run called mario, files of a play and of a generator."""
+    """A folder with what a reader has by then: a clone, two runs, files of a play and of a generator."""
     folder = tmp_path_factory.mktemp("reader")
     for name in ("agents", "bench", "examples", "docs"):
         (folder / name).symlink_to(ROOT / name)
@@ -78,13 +78,15 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     (folder / "package").mkdir()
     (folder / "package" / "train.py").symlink_to(folder / "train.py")
-    small_run(folder / "runs", "--run-name", "mario", "--total-updates", "2", "--stall-limit", "20")
+    for name in ("mario", "first"):
+        small_run(folder / "runs", "--run-name", name, "--total-updates", "2", "--stall-limit", "20")
     (folder / "runs" / "demo").symlink_to("mario")
     assert (
         main(["levels", "generate", "--seed", "7", "--difficulty", "0.4", "--out", str(folder / "levels")])
         == 0
     )
-    assert main(["levels", "export", "2-1", "--out", str(folder / "mine.json")]) == 0
+    for name in ("mine.json", "2-1.json"):
+        assert main(["levels", "export", "2-1", "--out", str(folder / name)]) == 0
     return folder
 
 
