@@ -71,6 +71,14 @@ def half_width_32() -> float:
     return Z * sqrt(variance) / len(rows)
 
 
+def starts_table(file: str) -> str:
+    """Per cent of the sampled episodes cleared with up to 30 no-ops and with random starts, by world and stage."""
+    pairs = zip(rates_32("sampled"), rates_32("sampled", file), strict=True)
+    cells = [f"{100 * plain:.0f}, {100 * random:.0f}" for plain, random in pairs]
+    rows = [f"| {world} | {' | '.join(cells[4 * world - 4 : 4 * world])} |" for world in range(1, 9)]
+    return table("| world | -1 | -2 | -3 | -4 |", rows)
+
+
 def learned(stage: str, file: str = "learning-cpu.json") -> list[dict[str, Any]]:
     """Runs of a stage with the defaults."""
     return [run for run in load(file)["runs"] if run["stage"] == stage and not run["flags"]]

@@ -30,7 +30,8 @@ ABOUT = (
 )
 COMMON = {
     "what to learn": "stages stage levels difficulty curriculum action_type trails teachers",
-    "how long": "until_clear_rate time_limit total_steps total_updates",
+    "rewards": "reward_function reward_death",
+    "how long": "until_clear_rate time_limit total_steps",
     "the run": "run_name runs_dir fresh resume video_interval dry_run",
     "resources": "preset device num_envs seed",
     "algorithm": "algo learning_rate gamma entropy_coef rollout_steps encoder recurrent_type",
