@@ -203,7 +203,11 @@ def as_json(
 def result_table(results: Results, config: EvalConfig) -> Table:
     table = Table(title=config.title())
     for column in ("stage", "mode", "cleared", "mean x", "max x", "decisions", "ends"):
-        table.add_column(column, justify="left" if column in ("stage", "mode", "ends") else "right")
+        table.add_column(
+            column,
+            justify="left" if column in ("stage", "mode", "ends") else "right",
+            no_wrap=column != "ends",
+        )
     for mode, rows in results.items():
         for r in rows:
             ends = " ".join(f"{name}:{count}" for name, count in r.ends.items())
