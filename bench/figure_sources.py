@@ -292,6 +292,24 @@ def master_table(file: str) -> str:
     return table("| stage | sampled | greedy | sticky | its specialist |", rows, "sampled, greedy, sticky")
 
 
+def generalisation_table() -> str:
+    """What agents do where they have never been (`bench/generalisation.py`), a row for each training."""
+    rows = []
+    for point in load("generalisation.json")["points"]:
+        unseen = [
+            percent(point["unseen"]["results"][mode][0]["clear_rate"]) for mode in ("sampled", "sticky")
+        ]
+        stages, lost = (point[name]["results"]["sampled"] for name in ("originals", "lost_levels"))
+        often = f"{sum(row['clear_rate'] >= 0.2 for row in stages)} of {len(stages)}"
+        seen = not point["point"].isdecimal() and point["point"] != "endless"
+        rows.append(
+            f"| {point['point']} | {point['seed']} | {' | '.join(unseen)} | {'trained on' if seen else often} "
+            f"| {sum(row['clears'] > 0 for row in lost)} of {len(lost)} |"
+        )
+    head = "| trained on | seed | unseen | sticky | stages at 20 % or more | Lost Levels cleared |"
+    return table(head, rows, "seed, unseen, sticky")
+
+
 def levels() -> Figures:
     """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
 

@@ -25,6 +25,7 @@ from figure_sources import (
     first_seeds,
     from_enter,
     game,
+    generalisation_table,
     half_width_32,
     hosts,
     kills_table,
@@ -72,6 +73,7 @@ FIGURES: Figures = {
         for kind in ("mps", "without-mps")
     },
     "sharing-times": lambda: f"{median(sharing('mps')) / median(sharing('without-mps')):.1f}",
+    "generalisation-table": generalisation_table,
     "kills-table": kills_table,
     "master-kills-table": master_kills_table,
     "kills": lambda: str(load("kills.json")["kills"]),

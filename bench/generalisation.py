@@ -3,8 +3,8 @@
 python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 20000000] [--seeds 2] [--dry-run]
 
 For each N and seed: `warpzone train --levels N`, then `warpzone eval` on unseen seeds of the same difficulty, on the 32
-stages of the game and on the Lost Levels, sampled and with sticky actions. `--stages` as a point trains on the 32
-originals alone, as the baseline. Points that are in the file already are not measured again.
+stages of the game and on the Lost Levels, sampled and with sticky actions. Baselines: `originals` trains on the 32
+stages alone, and the file of an agent is only tested. Points that are in the file already are not measured again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from warpzone.watch.metrics import read_metrics
 
 UNSEEN_FIRST = 1 << 41
 """First seed of the tests; no run trains on seeds from there on."""
-ORIGINALS = "originals"
+ORIGINALS, AGENT = "originals", "agents/thirty-two.safetensors"
 KEPT = ("stage", "episodes", "clears", "clear_rate", "mean_x")
 
 
 @dataclass(frozen=True)
 class Config:
-    points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS)
-    """Numbers of training levels, endless, or originals for the 32 stages."""
+    points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS, AGENT)
+    """Numbers of training levels, endless, originals for the 32 stages, or the file of an agent."""
     steps: int = 20_000_000
     """Decisions of each training."""
     seeds: int = 2
@@ -53,6 +53,14 @@ class Config:
     """Print the commands and exit."""
 
 
+def is_agent(point: str) -> bool:
+    return point.endswith(".safetensors")
+
+
+def folder_of(config: Config, point: str, seed: int) -> Path:
+    return config.runs_dir / f"{Path(point).stem}-{seed}"
+
+
 def training(config: Config, point: str, seed: int) -> list[str]:
     """The command that trains a point."""
     what = (
@@ -69,8 +77,8 @@ def training(config: Config, point: str, seed: int) -> list[str]:
 
 def tests(config: Config, point: str, seed: int) -> dict[str, list[str]]:
     """The commands that test a point, by what they test."""
-    run = config.runs_dir / f"{point}-{seed}"
-    shared = ["--checkpoint", str(run), "--mode", "sampled,sticky"]
+    run = folder_of(config, point, seed)
+    shared = ["--checkpoint", point if is_agent(point) else str(run), "--mode", "sampled,sticky"]
     unseen = f"{UNSEEN_FIRST}-{UNSEEN_FIRST + config.unseen - 1}"
     each = str(max(5, config.episodes // 32))
     return {
@@ -96,9 +104,14 @@ def curve(run: Path) -> list[dict[str, Any]]:
 
 def measured(config: Config, point: str, seed: int, console: Console) -> dict[str, Any]:
     """Train and test one point."""
-    train, run = training(config, point, seed), config.runs_dir / f"{point}-{seed}"
-    called(train, console)
-    found: dict[str, Any] = {"point": point, "seed": seed, "train": f"warpzone {shlex.join(train)}"}
+    found: dict[str, Any] = {"point": point, "seed": seed}
+    run = folder_of(config, point, seed)
+    if is_agent(point):
+        run.mkdir(parents=True, exist_ok=True)
+    else:
+        train = training(config, point, seed)
+        called(train, console)
+        found |= {"train": f"warpzone {shlex.join(train)}", "curve": curve(run)}
     for name, command in tests(config, point, seed).items():
         called(command, console)
         results = json.loads(Path(command[-1]).read_text())["results"]
@@ -109,18 +122,19 @@ def measured(config: Config, point: str, seed: int, console: Console) -> dict[st
                 for mode, rows in results.items()
             },
         }  # fmt: skip
-    return {**found, "curve": curve(run)}
+    return found
 
 
 def main() -> None:
     config, console = tyro.cli(Config), Console()
     kept = json.loads(config.out.read_text())["points"] if config.out.exists() else []
     for point in config.points:
-        for seed in range(config.seeds):
+        for seed in range(1 if is_agent(point) else config.seeds):
             if any(old["point"] == point and old["seed"] == seed for old in kept):
                 continue
             if config.dry_run:
-                for command in (training(config, point, seed), *tests(config, point, seed).values()):
+                trained = [] if is_agent(point) else [training(config, point, seed)]
+                for command in (*trained, *tests(config, point, seed).values()):
                     print(f"warpzone {shlex.join(command)}")
                 continue
             kept.append(measured(config, point, seed, console))

@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpzone.checkpoints.finding import (
-    ResumeSource,
-    best_checkpoint,
-    check_fits,
-    contains,
-    find_resume,
-    fit_weights,
-)
+from warpzone.checkpoints.finding import ResumeSource, best_checkpoint, contains, find_resume
+from warpzone.checkpoints.fitting import check_fits, fit_weights
 from warpzone.checkpoints.keeping import CheckpointKeeper
 from warpzone.checkpoints.policy import CheckpointPolicy
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint, step_name

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from warpzone import custom_code
 from warpzone.agents.weights_file import SUFFIX, load_weights
-from warpzone.checkpoints.finding import best_checkpoint, find_place, fit_weights
+from warpzone.checkpoints.finding import best_checkpoint, find_place
+from warpzone.checkpoints.fitting import fit_weights
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.settings import from_json
 from warpzone.checkpoints.sidecar import CheckpointMeta

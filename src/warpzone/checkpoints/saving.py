@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from warpzone.checkpoints.format import Tree, read_tree, write_tree
 from warpzone.checkpoints.sidecar import (
     MAX_SIDECAR_BYTES,
     CheckpointMeta,
@@ -29,6 +28,9 @@ from warpzone.checkpoints.sidecar import (
 from warpzone.checkpoints.uninterrupted import uninterrupted
 from warpzone.errors import CheckpointError
 from warpzone.watch.durable import FILES, Files, pending_file, remove_abandoned, write_durably
+
+if TYPE_CHECKING:
+    from warpzone.checkpoints.format import Tree
 
 _STEP_NAME = re.compile(r"^step_(\d+)$")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -57,6 +59,8 @@ def save_checkpoint(
 
     Raises CheckpointError if the disk or the state does not allow it; the previous checkpoint is then untouched.
     """
+    from warpzone.checkpoints.format import write_tree  # torch takes seconds to load
+
     if not _NAME.match(name):
         raise CheckpointError(f"{name!r} is not a checkpoint name; use letters, digits, '_', '-' and '.'")
     path = folder / f"{name}.pt"
@@ -87,6 +91,8 @@ def save_checkpoint(
 
 def load_checkpoint(path: Path | str) -> Checkpoint:
     """Read a checkpoint, verified against its sidecar. Raises CheckpointError; no code in the file is executed."""
+    from warpzone.checkpoints.format import read_tree  # torch takes seconds to load
+
     path = checkpoint_path(path)
     with _verified(path) as (file, described):
         return Checkpoint(path, described.meta, read_tree(file, str(path)))
@@ -99,6 +105,8 @@ def read_meta(path: Path | str, *, verify: bool = True) -> CheckpointMeta:
         with _verified(path) as (file, described):
             if described.sha256 is None:
                 # Layouts without a digest: only reading the file shows that it is complete.
+                from warpzone.checkpoints.format import read_tree
+
                 read_tree(file, str(path))
             return described.meta
     return _read_sidecar(path)[0].meta

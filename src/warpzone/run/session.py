@@ -13,7 +13,8 @@ from torch import Tensor
 
 from warpzone.agents.agent import Agent, read_weights, resolve_checkpoint
 from warpzone.agents.evaluation import StageResult
-from warpzone.checkpoints.finding import ResumeSource, check_fits, find_resume
+from warpzone.checkpoints.finding import ResumeSource, find_resume
+from warpzone.checkpoints.fitting import check_fits
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.collect.env_group import Listeners

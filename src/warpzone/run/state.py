@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from warpzone.checkpoints.finding import fit_weights
+from warpzone.checkpoints.fitting import fit_weights
 from warpzone.collect.interfaces import Environments
 from warpzone.collect.overlap import OverlappedCollector
 from warpzone.errors import CheckpointError, ClusterError
