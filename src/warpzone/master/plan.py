@@ -21,7 +21,7 @@ ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
 """Stages that look alike: their specialists would contradict each other, so each pair has one."""
 OWN_FLAGS = (
     "--run-name", "--runs-dir", "--fresh", "--dry-run", "--stages", "--stage", "--world", "--random-stage", "--levels",
-    "--preset", "--seed", "--teachers", "--begin-with",
+    "--seed", "--teachers", "--begin-with",
 )  # fmt: skip
 MINUTES_PER_STAGE, MINUTES_ON_A_GPU = 10.0, 90.0
 MOST_ON_A_GPU = 8
