@@ -130,7 +130,7 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
 ) -> None:
     monkeypatch.setattr(phases, "MEASURE_S", 2.0)
     monkeypatch.setattr(phases, "MEASURE_SHARE", 0.0)
-    tiny = "--preset cpu --num-envs 8 --rollout-steps 16 --minibatch-size 64 --log-interval 1 --stages 1-1 --plain"
+    tiny = "--preset cpu --num-envs 8 --rollout-steps 16 --minibatch-size 64 --log-interval 1 --plain"
     work, _ = work_in(tmp_path, train_flags=f"{tiny} --torch-threads 1 --env-threads 1 --no-record-video")
 
     def hurry() -> bool:
@@ -143,7 +143,7 @@ def test_the_first_part_of_a_phase_measures_the_speed_and_the_rest_anneals_to_it
 
     work._should_stop = hurry
     work.enter("distil")
-    phases._train_to_the_end(work, "student", [])
+    phases._train_to_the_end(work, "student", ["--stages", "1-1"])
     lengths = [int(one["command"].split("--anneal-steps ")[1].split()[0]) for one in work.state.commands]
     assert lengths[0] == phases.FAR
     assert all(0 < length < 10_000_000 for length in lengths[1:])
