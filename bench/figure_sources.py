@@ -292,6 +292,13 @@ def master_table(file: str) -> str:
     return table("| stage | sampled | greedy | sticky | its specialist |", rows, "sampled, greedy, sticky")
 
 
+def unseen_by_32(where: str) -> float:
+    """The 32-stage agent's clear rate on generated levels or the Lost Levels."""
+    points = load("generalisation.json")["points"]
+    rows = next(p for p in points if p["point"].endswith(".safetensors"))[where]["results"]["sampled"]
+    return float(sum(row["clears"] for row in rows) / sum(row["episodes"] for row in rows))
+
+
 def generalisation_table() -> str:
     """What agents do where they have never been (`bench/generalisation.py`), a row for each training."""
     rows = []
