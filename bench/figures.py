@@ -53,7 +53,7 @@ from figure_sources import (
 )
 
 ROOT = Path(__file__).parents[1]
-RANDOM_START = "eval-32-random-start.json"
+RANDOM_START, FIRST = "eval-32-random-start.json", "eval-32-first.json"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -124,6 +124,8 @@ FIGURES: Figures = {
     "32-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled"))),
     "32-greedy": lambda: percent(mean_32("greedy")),
     "32-sticky": lambda: percent(mean_32("sticky")),
+    "32-first-mean": lambda: percent(mean(rates_32("sampled", FIRST))),
+    "32-first-sticky": lambda: percent(mean(rates_32("sticky", FIRST))),
     "32-random-start-mean": lambda: percent(mean(rates_32("sampled", RANDOM_START))),
     "32-random-start-table": partial(starts_table, RANDOM_START),
     "32-random-start-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", RANDOM_START))),
@@ -143,6 +145,9 @@ FIGURES: Figures = {
     ),
     **ratio(
         "compat-vector-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["vector"]
+    ),
+    **ratio(
+        "compat-copying-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["copying"]
     ),
     "engine-nes-py": lambda: (
         f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"

@@ -49,7 +49,8 @@ def test_other_stages_need_a_name_where_none_was_given(
     assert "'mario' is of stages 1-1: give this one a name (--run-name NAME)" in capsys.readouterr().err
     assert contents(tmp_path / "mario") == before
     assert main([*run, "--run-name", "mario"]) == 0
-    assert "resume:   warpzone train --run-name mario" in capsys.readouterr().out
+    assert "stages 1-1 -> 1-2" in capsys.readouterr().out
+    assert contents(tmp_path / "mario") != before
 
 
 def test_the_resume_that_is_offered_goes_beyond_what_is_done(

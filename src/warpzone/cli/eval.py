@@ -86,10 +86,10 @@ class EvalConfig(TrainedAgent):
     def title(self) -> str:
         played = "Lost Levels, " if self.lost_levels else ""
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
-        clock = f", random starts {self.random_start:g}" if self.random_start else ""
+        starts = f", random starts {self.random_start:g}" if self.random_start else ""
         name = Path(self.checkpoint).name
         return (
-            f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{clock}{sticky}"
+            f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{starts}{sticky}"
         )
 
 

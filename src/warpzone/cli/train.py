@@ -90,7 +90,7 @@ def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[str]:
     """What a resumed run will do otherwise than before, such as `stages 1-1 -> 2-2`."""
-    # Of a file of one's own, a run also keeps the SHA-256.
+    # Behind a '#', a run keeps the SHA-256 of custom code.
     old, new = ({f.field: as_text(f.default).partition("#")[0] for f in flags_of(of)} for of in (before, now))
     return [
         f"{name} {old[name] or 'none'} -> {new[name] or 'none'}" for name in new if old[name] != new[name]
