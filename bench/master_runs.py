@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warpzone.cli.info import made
-from warpzone.master.state import State, read_state
-from warpzone.master.work import run_name
+from warpzone.master.state import State, read_state, run_name
 from warpzone.watch.metrics import read_metrics
 
 POINTS = 40

@@ -45,22 +45,30 @@ def test_more_minutes_are_fine_and_plan_anew(tmp_path: Path) -> None:
 
 
 def test_more_minutes_for_one_that_is_done_are_divided_anew(tmp_path: Path) -> None:
-    state = opened(config_in(tmp_path))
+    three = replace(config_in(tmp_path), stages="1-1,1-2,1-3")
+    state = opened(three)
     state.status, state.rounds = "done", [30.0, 40.0]
     for phase in state.phases.values():
         phase.spent_s, phase.status = 120.0, "done"
-    state.specialists["1-1"].status = "done"
+    state.specialists["1-1"].status = state.specialists["1-3"].status = "done"
     state.specialists["1-2"].status, state.specialists["1-2"].turns = "ended", 1
+    state.short = {"1-3": "random start 50%: lost in distillation"}
+    outcomes = [tmp_path / f"specialist-{stage}" / "outcome.json" for stage in ("1-1", "1-3")]
+    for outcome in outcomes:
+        outcome.parent.mkdir()
+        outcome.write_text("{}")
     state.policies = {"student": Learner(["1-1", "1-2"], status="ended")}
     state.policies["polished"] = Learner(["1-1", "1-2"], status="ended")
     state.evaluations = {"student": {}, "polished": {}}
     state.save(tmp_path)
-    assert opened(config_in(tmp_path)).status == "done"  # no time was added
-    config = replace(config_in(tmp_path), minutes=20)
+    assert opened(three).status == "done"  # no time was added
+    config = replace(three, minutes=20)
     again = opened(config)
     assert (again.status, again.from_s, again.polished_run) == ("running", 600.0, "polished-2")
     assert {phase.status for phase in again.phases.values()} == {"waiting"}
-    assert [one.status for one in again.specialists.values()] == ["done", "waiting"]
+    assert [one.status for one in again.specialists.values()] == ["done", "waiting", "waiting"]
+    # What it had reached must not count as the target met again.
+    assert [outcome.exists() for outcome in outcomes] == [True, False]
     assert again.specialists["1-2"].turns == 2  # its next turn has a length of its own
     assert again.policies["student"].status == "waiting"
     assert list(again.evaluations) == ["polished"]
@@ -111,11 +119,14 @@ def test_the_card_says_which_stages_are_short_and_why() -> None:
         "2-1": Learner(["2-1"], status="ended", clear_rate={"2-1": 0.75}),
     }
     rows = {stage: {"clear_rate": rate} for stage, rate in rates.items()}
-    assert short_of_target(state, {"sampled": rows}) == {
-        "1-2": "0%, never cleared",
-        "1-3": "40%, its specialist failed: no space left",
-        "1-4": "50%, lost in distillation: its specialist clears 98%",
-        "2-1": "70%, clears, but too seldom: its specialist 75%",
+    randomly = {**rows, "1-1": {"clear_rate": 0.8}}
+    assert short_of_target(state, {"sampled": rows, "random start": randomly}) == {
+        "1-1": "sampled 95%, random start 80%: lost in distillation: its specialist clears 97%",
+        "1-2": "sampled 0%, random start 0%: never cleared",
+        "1-3": "sampled 40%, random start 40%: its specialist failed: no space left",
+        "1-4": "sampled 50%, random start 50%: lost in distillation: its specialist clears 98%",
+        "2-1": "sampled 70%, random start 70%: clears, but too seldom: its specialist 75%",
     }
-    assert mean_rate({"sampled": rows, "sticky": rows, "greedy": {}}) == pytest.approx(0.51)
+    modes = {"sampled": rows, "sticky": rows, "random start": randomly, "greedy": {}}
+    assert mean_rate(modes) == pytest.approx(0.5)
     json.dumps(asdict(state))

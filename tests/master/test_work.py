@@ -156,15 +156,15 @@ def test_stages_and_whole_games_are_played_beside_each_other(
 ) -> None:
     small_run(tmp_path, "--run-name", "student", "--total-updates", "1", "--stages", "1-1,1-2,1-3")
     monkeypatch.setattr(card, "ALL_STAGES", ("1-1", "1-2", "1-3"))
-    monkeypatch.setattr(card, "CORES_OF_AN_EVALUATION", 3)
     work, _ = work_in(tmp_path, episodes=1)
     work.enter("evaluate")
     card.evaluate(work, ["student"])
-    stages, games = work.state.commands
+    stages, randomly, games = work.state.commands
     assert games["began_unix_s"] < stages["began_unix_s"] + stages["seconds"]
-    assert work.state.evaluations["student"].keys() == {"sampled", "greedy", "sticky"}
+    assert "--random-start 1" in randomly["command"]
+    assert work.state.evaluations["student"].keys() == {"sampled", "greedy", "sticky", "random start"}
     assert whole_game(work, "student").keys() == {"sampled", "greedy", "sticky"}
-    assert len(work.state.commands) == 2
+    assert len(work.state.commands) == 3
 
 
 def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:
@@ -174,3 +174,25 @@ def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_pat
     (work.folder / "polished" / "game.json").write_text(json.dumps({"game": {"sampled": told}}))
     assert whole_game(work, "polished") == {"sampled": {"games": 2, "finished": 1}}
     assert work.state.commands == []
+
+
+def test_a_specialist_of_which_only_its_best_weights_are_left_begins_with_them(tmp_path: Path) -> None:
+    tiny = "--num-envs 8 --rollout-steps 16 --minibatch-size 64 --log-interval 1 --torch-threads 1"
+    work, _ = work_in(tmp_path, train_flags=f"{tiny} --total-updates 3")
+    assert "--begin-with" not in phases.specialist_words(work, "1-1", 1)
+    small_run(tmp_path, "--run-name", "specialist-1-1", "--total-updates", "2", "--action-type", "complex")
+    assert "--begin-with" not in phases.specialist_words(work, "1-1", 1)
+    checkpoints = tmp_path / "specialist-1-1" / "checkpoints"
+    best = max(checkpoints.glob("*.pt")).rename(checkpoints / "best.pt")
+    best.with_suffix(".json").write_bytes(max(checkpoints.glob("*.json")).read_bytes())
+    for path in checkpoints.iterdir():
+        if path.stem != "best":
+            path.unlink()
+    work.enter("specialists")
+    start_turn(work, "1-1")
+    while not (ended := work.crew.ended()):
+        work.beat()
+    work.settle(ended[0])
+    assert work.state.specialists["1-1"].error == ""
+    assert f"--begin-with {best} --warmup-updates 20" in work.state.commands[-1]["command"]
+    assert f"starting from the weights of {best}" in ended[0].log.read_text()

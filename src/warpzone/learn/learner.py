@@ -29,6 +29,8 @@ from warpzone.watch.profile import phase
 EVALUATION_SIZE = 16384
 # How much of the clear rate anneals the learning rate: all of it left too little to get from 90 to 95 %.
 LR_BY_SUCCESS = 0.6
+FORGOTTEN = 1e-7
+"""Of the best success, per decision: a task that has become harder (random starts, noise) gets its exploration back."""
 
 
 class Learner:
@@ -61,6 +63,7 @@ class Learner:
         self.success = 0.0
         """Mean clear rate over the stages, told by the training loop once an update."""
         self.best_success = 0.0
+        """The best so far, less what is forgotten of it."""
         if self.device.type == "cuda":
             policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
             if config.compile:
@@ -110,7 +113,7 @@ class Learner:
     ) -> float:
         """The value of a schedule. How long a stage takes is not known: with `anneal_by_success`, exploration ends by
         success and comes back when that is lost. A schedule that is over begins anew, twice as long, as far back as the
-        best success so far allows: what was learned would not survive its start."""
+        best success allows: what was learned would not survive its start."""
         config, step = self.config, self.per_update
         total = step * config.anneal_updates or config.anneal_steps or step * self.total_updates
         warmup, done = step * warmup_updates, self.decisions
@@ -124,7 +127,8 @@ class Learner:
         """Learn from a rollout; the numbers returned are means over the update's gradient steps."""
         started = time.perf_counter()
         self.per_update = rollout.num_decisions * self.ranks.size
-        self.best_success = max(self.best_success, self.success)
+        remembered = self.best_success - FORGOTTEN * self.per_update
+        self.best_success = max(remembered, self.success)
         learning_rate, entropy_coef = self.learning_rate, self.entropy_coef
         self.step.set_rates(learning_rate, entropy_coef, self.teacher_coef)
         policy_lag = self.version - rollout.version.double().mean().item()

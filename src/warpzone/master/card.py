@@ -21,16 +21,21 @@ from warpzone.watch.jsonl import json_file
 
 AGENT = f"agent{SUFFIX}"
 GAMES = "game.json"
-CORES_OF_AN_EVALUATION = 4
+RANDOM = "random start"
+RANDOM_FILE = "random-start.json"
+CORES_OF_AN_EVALUATION = 2
 RESULTS = ("eval.json", "eval.md", "eval.png")
-DECIDING = ("sampled", "sticky")
-"""Modes whose mean decides whether polishing has helped."""
+DECIDING = ("sampled", "sticky", RANDOM)
+"""Modes whose mean decides which policy is the agent."""
+MUST_REACH = ("sampled", RANDOM)
+"""Modes in which a stage has to reach the target."""
 
 
 def finish(work: Work) -> None:
     """Evaluate the policy before and after polishing, keep the best one, and write its card."""
     state, folder = work.state, work.folder
-    evaluate(work, [run for run in (work.first_policy(), state.polished_run) if run not in state.evaluations])
+    runs = dict.fromkeys((work.first_policy(), *state.policies))
+    evaluate(work, [run for run in runs if not state.evaluations.get(run, {}).keys() >= {*DECIDING}])
     best = max(state.evaluations, key=lambda run: mean_rate(state.evaluations[run]))
     state.short = short_of_target(state, state.evaluations[best])
     state.chosen = best
@@ -56,12 +61,18 @@ def evaluate(work: Work, runs: Sequence[str]) -> None:
         weights = checkpoint.of_training()["learner"]["policy"]
         save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
         (folder / GAMES).unlink(missing_ok=True)
-        jobs[f"eval-{run}"] = (run, ",".join(work.plan.stages), folder)
+        stages = ",".join(work.plan.stages)
+        jobs[f"eval-{run}"] = eval_words(work, run, stages, folder, "all")
+        jobs[f"eval-{run}-random-start"] = [
+            *eval_words(work, run, stages, folder / RANDOM_FILE, "sampled"), "--random-start", "1",
+        ]  # fmt: skip
         if plays_the_game(work):
-            jobs[f"eval-{run}-game"] = (run, GAME, folder / GAMES)
+            jobs[f"eval-{run}-game"] = eval_words(work, run, GAME, folder / GAMES, "all")
     _eval(work, jobs)
     for run in runs:
-        work.state.evaluations[run] = by_stage(work.folder / run / "eval.json")
+        folder = work.folder / run
+        randomly = by_stage(folder / RANDOM_FILE)["sampled"]
+        work.state.evaluations[run] = {**by_stage(folder / "eval.json"), RANDOM: randomly}
     work.save()
 
 
@@ -69,25 +80,25 @@ def whole_game(work: Work, run: str) -> dict[str, Any]:
     """Mode -> what became of games from power-on with a run's agent."""
     out = work.folder / run / GAMES
     if not out.exists():
-        _eval(work, {f"eval-{run}-game": (run, GAME, out)})
+        _eval(work, {f"eval-{run}-game": eval_words(work, run, GAME, out, "all")})
     shutil.copyfile(out, work.folder / GAMES)
     return {
         mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
     }
 
 
-def _eval(work: Work, jobs: Mapping[str, tuple[str, str, Path]]) -> None:
-    """Evaluate the agents of runs on stages, each into a folder or file of its own."""
-    words = {
-        name: [
-            "eval", "--checkpoint", str(work.folder / run / AGENT), "--runs-dir", str(work.folder), "--out", str(out),
-            "--stages", stages, "--episodes", str(work.config.episodes), "--mode", "all",
-            "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
-        ]
-        for name, (run, stages, out) in jobs.items()
-    }  # fmt: skip
+def eval_words(work: Work, run: str, stages: str, out: Path, mode: str) -> list[str]:
+    """The command that evaluates a run's agent, into a folder or file."""
+    return [
+        "eval", "--checkpoint", str(work.folder / run / AGENT), "--runs-dir", str(work.folder), "--out", str(out),
+        "--stages", stages, "--episodes", str(work.config.episodes), "--mode", mode,
+        "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
+    ]  # fmt: skip
+
+
+def _eval(work: Work, jobs: Mapping[str, Sequence[str]]) -> None:
     # Stages are played one after the other, which leaves many cores idle.
-    over = work.run_all(words, max(1, work.plan.cores // CORES_OF_AN_EVALUATION), limited=False)
+    over = work.run_all(jobs, max(1, work.plan.cores // CORES_OF_AN_EVALUATION), limited=False)
     for name, child in over.items():
         if child.process.returncode:
             raise Failed(f"{name} failed: see {child.log}")
@@ -104,12 +115,14 @@ def mean_rate(evaluation: dict[str, dict[str, Any]]) -> float:
 
 
 def short_of_target(state: State, evaluation: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Stages that the agent, sampled, clears less often than the target, and why."""
+    """Stages that the agent clears less often than the target, sampled or from random starts, and why."""
     target, short = state.settings["target"], {}
-    for stage, row in evaluation["sampled"].items():
-        rate = row["clear_rate"]
+    for stage in evaluation["sampled"]:
+        rates = {mode: evaluation[mode][stage]["clear_rate"] for mode in MUST_REACH}
+        rate = min(rates.values())
         if rate >= target:
             continue
+        told = ", ".join(f"{mode} {rate:.0%}" for mode, rate in rates.items())
         one = next(one for one in state.specialists.values() if stage in one.stages)
         learned = one.clear_rate.get(stage, 0.0)
         if one.status == "failed":
@@ -120,5 +133,5 @@ def short_of_target(state: State, evaluation: dict[str, dict[str, Any]]) -> dict
             why = f"lost in distillation: its specialist clears {learned:.0%}"
         else:
             why = f"clears, but too seldom: its specialist {learned:.0%}"
-        short[stage] = f"{rate:.0%}, {why}"
+        short[stage] = f"{told}: {why}"
     return short

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
-from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.finding import best_checkpoint, find_resume
 from warpzone.checkpoints.saving import read_meta
 from warpzone.envs.stages import ALL_STAGES
 from warpzone.errors import CheckpointError
 from warpzone.master import recipes
 from warpzone.master.card import finish
 from warpzone.master.plan import LEAST_S, anneal_steps, turn_s
-from warpzone.master.state import Learner
-from warpzone.master.work import Failed, Work, run_name
+from warpzone.master.state import Learner, run_name
+from warpzone.master.work import Failed, Work
 from warpzone.starts.trails import load_trail
 
 TEACHER_RATE = 0.5
@@ -129,7 +130,16 @@ def specialist_words(work: Work, name: str, threads: int) -> list[str]:
         {"until-clear-rate": work.config.target, "env-threads": threads},
         {} if work.plan.preset == "gpu" else {"torch-threads": threads},
         recipes.specialist(work.plan.preset, stages), {"trails": trails} if has_trail else {},
+        best_weights(work.folder / run_name(name)),
     )  # fmt: skip
+
+
+def best_weights(folder: Path) -> recipes.Flags:
+    """The flags of a run of which only the best weights are left: it begins with them."""
+    best = folder / "checkpoints" / "best.pt"
+    if find_resume(folder) is not None or not best.exists():
+        return {}
+    return {"begin-with": best, **recipes.WARMED_UP}
 
 
 def _after_failure(work: Work, run: str, code: int, said: str) -> None:

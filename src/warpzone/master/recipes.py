@@ -60,10 +60,13 @@ SIZES: Mapping[str, Flags] = {
 }
 STUDENT: Mapping[str, Flags] = {preset: {**DISTILLED, **sizes} for preset, sizes in SIZES.items()}
 
+WARMED_UP: Flags = {"warmup-updates": 20}  # for known weights: the optimiser's moments are empty
+
 POLISH: Flags = {
+    **WARMED_UP,
     # Noise without teachers forgot six stages within a minute (sampled 90 -> 61 %, learning rate 3e-4): the teachers
-    # stay, the learning rate is lower and warms up (the optimiser's moments are empty), half of the play is clean.
-    "learning-rate": 2e-4, "lr-final-fraction": 0.05, "warmup-updates": 20, "entropy-coef": 0.0002,
+    # stay, the learning rate is lower, half of the play is clean.
+    "learning-rate": 2e-4, "lr-final-fraction": 0.05, "entropy-coef": 0.0002,
     "entropy-final": 0.0, "teacher-coef": 1, "teacher-final": 0.5, "noisy-sticky": 0.25,
 }  # fmt: skip
 

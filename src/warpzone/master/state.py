@@ -12,6 +12,7 @@ from typing import Any, Literal
 from warpzone.errors import ConfigError
 from warpzone.master.plan import MasterConfig, Plan, time_needed
 from warpzone.watch.durable import remove_abandoned, write_durably
+from warpzone.watch.metrics import OUTCOME_FILE
 from warpzone.watch.panel.runs import MASTER_FILE
 
 FIXED = ("stages", "seed", "preset", "rom_sha256", "train_flags")
@@ -120,7 +121,7 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
         if learner.status in ("running", "failed"):
             learner.status = "waiting"
     if state.status == "done" and plan.seconds - state.spent_s >= time_needed(plan)[1]:
-        train_on(state)
+        train_on(state, config.out)
     for name, phase in state.phases.items():
         phase.planned_s = plan.seconds * plan.shares()[name]
     if config.out.is_dir():
@@ -128,17 +129,26 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
     return state
 
 
-def train_on(state: State) -> None:
-    """More minutes for a master that was done: its specialists below the target and its student train on, and the
-    student is polished anew. Whatever was polished before stays, and is the agent if it is still the best."""
+def train_on(state: State, folder: Path) -> None:
+    """More minutes for a master that was done: specialists train on if they, or the policy on their stages, are below
+    the target, the student trains on, and it is polished anew. Whatever was polished before stays, and is the agent if
+    it is still the best."""
     state.status, state.from_s = "running", state.spent_s
     state.polished += 1
     state.evaluations = {run: e for run, e in state.evaluations.items() if run.startswith("polished")}
     for phase in state.phases.values():
         phase.status, phase.note = "waiting", ""
+    for name, learner in state.specialists.items():
+        if learner.status == "done" and not state.short.keys().isdisjoint(learner.stages):
+            learner.status = "ended"
+            (folder / run_name(name) / OUTCOME_FILE).unlink(missing_ok=True)
     for name, learner in {**state.specialists, **state.policies}.items():
         if learner.status != "done" and not name.startswith("polished"):
             learner.status, learner.turns, learner.turn_left_s = "waiting", len(state.rounds), 0.0
+
+
+def run_name(specialist: str) -> str:
+    return f"specialist-{specialist}"
 
 
 def read_state(folder: Path) -> State | None:

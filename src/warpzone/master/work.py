@@ -13,11 +13,10 @@ from typing import Any
 from warpzone.errors import ConfigError
 from warpzone.master.children import Child, Crew, Spawn
 from warpzone.master.plan import MasterConfig, Plan
-from warpzone.master.state import Learner, Phase, State
+from warpzone.master.state import Learner, Phase, State, run_name
 from warpzone.run.lock import refuse_if_trained
-from warpzone.run.loop import OUTCOME_FILE
 from warpzone.watch.jsonl import json_file
-from warpzone.watch.metrics import METRICS_FILE
+from warpzone.watch.metrics import METRICS_FILE, OUTCOME_FILE
 from warpzone.watch.panel.runs import last_record
 
 BEAT_S = 0.2
@@ -203,7 +202,3 @@ class Work:
                 self.settle(child)
         self.state.status = "stopped"
         self.save()
-
-
-def run_name(specialist: str) -> str:
-    return f"specialist-{specialist}"

@@ -22,8 +22,7 @@ from warpzone.run.session import Session, make_plan, open_session
 from warpzone.run.stopping import EXIT_FAILED, StopFlag
 from warpzone.watch.durable import write_durably
 from warpzone.watch.episodes import WINDOW_EPISODES
-
-OUTCOME_FILE = "outcome.json"
+from warpzone.watch.metrics import OUTCOME_FILE
 
 
 @dataclass

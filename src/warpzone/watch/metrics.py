@@ -15,6 +15,8 @@ from warpzone.watch.jsonl import ROTATE_BYTES, JsonLines, Record, plain, read_re
 from warpzone.watch.tables import write_parquet
 
 METRICS_FILE = "metrics.jsonl"
+OUTCOME_FILE = "outcome.json"
+"""How a run's last session ended."""
 LATEST_PARQUET = Path("metrics") / "latest.parquet"
 LATEST_RECORDS = 10_000
 _PARQUET_EVERY_S = 30.0
