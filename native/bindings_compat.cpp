@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "compat/mario.hpp"
+#include "compat/memory.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,11 +41,25 @@ void load(Emulator& e, const nb::bytes& blob) {
         throw nb::value_error("This is not a saved state of this emulator.");
 }
 
-/// Players, and the buttons that each action holds.
+/// Players, the buttons that each action holds, and memory for observations.
 struct Vector {
     Players players;
     std::vector<u8> actions;
+    std::shared_ptr<Memory> memory;
 
+    /// An array that nobody else has. Its memory comes back when the last array or buffer that refers to it
+    /// is gone, even if that is after the vector.
+    Bytes frames() const {
+        struct Lease {
+            std::shared_ptr<Memory> memory;
+            u8* block;
+            ~Lease() { memory->give_back(block); }
+        };
+        auto* const lease = new Lease{memory, memory->take()};
+        nb::capsule owner(lease, [](void* p) noexcept { delete static_cast<Lease*>(p); });
+        return Bytes(lease->block, {static_cast<std::size_t>(players.environments()), kHeight, kWidth, 3},
+                     owner);
+    }
     void check(std::size_t entries, std::size_t observations) const {
         const auto n = static_cast<std::size_t>(players.environments());
         if (entries != n) throw nb::value_error("Give one entry for each environment.");
@@ -165,7 +180,8 @@ void bind_compat(nb::module_& m) {
                 nb::gil_scoped_release release;
                 new (self) Vector{Players(std::move(game), has_wram, std::move(all), static_cast<int>(n),
                                           threads, owned, arrays),
-                                  {held, held + actions.size()}};
+                                  {held, held + actions.size()},
+                                  std::make_shared<Memory>(n * Screen{nullptr, true}.size())};
             },
             "rom"_a, nb::kw_only(), "has_wram"_a, "targets"_a, "actions"_a, "threads"_a, "owned"_a, "start"_a,
             "info"_a, "reward"_a, "done"_a, nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(),
@@ -176,6 +192,7 @@ void bind_compat(nb::module_& m) {
                  nb::gil_scoped_release release;
                  v.players.reset(reinterpret_cast<const u8*>(mask.data()), observations.data());
              })
+        .def("frames", &Vector::frames)
         .def("buttons", &Vector::buttons)
         .def("step",
              [](Vector& v, const nb::bytes& buttons, Array<u8> observations) {

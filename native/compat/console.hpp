@@ -74,12 +74,13 @@ struct Screen {
 
 /// The 32 palette entries as colours. Other bits of a slot are ignored.
 struct Colours : simd::Colours {
-    u8 of[32] = {};      ///< the palette that they belong to,
-    bool known = false;  ///< if any
+    alignas(64) u8 blocks[16][48] = {};  ///< 16 pixels of each slot of the background: red, green, blue
+    u8 of[32] = {};                      ///< the palette that they belong to,
+    bool known = false;                  ///< if any
 };
 
-/// What is on a screen that nobody else writes to, so that what has not changed is not painted again: the
-/// tiles of every row and which of them painted a line last. Lines are kept in blocks of 16 pixels.
+/// What was painted: the tiles of every row and which of them painted a line last. If nobody else writes to
+/// the screen, what has not changed is not painted again. Lines are kept in blocks of 16 pixels.
 struct Shown {
     static constexpr u8 kUnknown = 0xFF;  ///< a line of which no row is the painter
     static constexpr u16 kEverywhere = 0xFFFF;
@@ -94,18 +95,29 @@ struct Shown {
     };
     Row rows[kHeight] = {};     ///< by the line that a row began at
     Blocks flat[kHeight] = {};  ///< of those, the slot of a block that shows one, 0xFF of another
+    u16 plain[kHeight] = {};    ///< of those, a bit for each block that shows one slot
     u8 painter[kHeight];        ///< the first line of a line's row
     u16 stale[kHeight] = {};    ///< a bit for each block that shows something else: sprites, old colours
     u8 palette[32] = {};
     const u8* pixels = nullptr;  ///< the screen; another one is painted whole
 
-    Shown() { forget(); }
+    /// Whether the screen keeps what is painted. If not, all of it is painted in every frame.
+    const bool kept;
+
+    explicit Shown(bool kept = true) : kept(kept) { forget(); }
     void forget() { std::memset(painter, kUnknown, sizeof painter); }
     /// Whether the eight lines from `top` on show the row that begins there, and nothing else.
     bool untouched(int top) const {
         constexpr u16 kNone[8] = {};
         return load64(painter + top) == splat(static_cast<u8>(top)) &&
                std::memcmp(stale + top, kNone, sizeof kNone) == 0;
+    }
+    /// A bit for each byte, all of which are 0 or 0xFF.
+    static u16 bits_of(Blocks bytes) {
+        u64 half[2];
+        std::memcpy(half, &bytes, sizeof half);
+        auto gather = [](u64 v) { return (v & 0x8040201008040201ull) * splat(1) >> 56; };
+        return static_cast<u16>(gather(half[0]) | gather(half[1]) << 8);
     }
     /// A bit for each block in which the row that begins at line `top` is another than before.
     u16 put(int top, const Row& row, const Game& game);
@@ -121,7 +133,7 @@ struct Console {
     Pad pads[2];
     Screen screen;
     Colours colours;
-    std::unique_ptr<Shown> shown;  ///< null where others may write to the screen
+    std::unique_ptr<Shown> shown;  ///< may be null
     /// Pass over loops that wait and draw late what is not asked for; off in the tests that compare with it
     /// on.
     bool skip_idle_loops = true;

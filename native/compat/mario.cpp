@@ -191,8 +191,7 @@ Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Ta
             std::make_unique<Player>(game, has_wram, Screen{origin_screens_.data() + i * size, true}));
     for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
         players_.push_back(std::make_unique<Player>(game, has_wram, Screen{nullptr, true}));
-    for (const auto& player : players_)
-        if (owned) player->own_screen();
+    for (const auto& player : players_) player->watch_screen(owned);
     const std::function<void(int)> prepare = [this](int i) {
         origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
         origins_[static_cast<std::size_t>(i)]->backup();

@@ -66,8 +66,9 @@ class Player {
     void skip_start_screen(const Target& target);
     /// The start of another player with the same cartridge, as `restore` would give it there.
     void begin_like(const Player& other);
-    /// Nobody but this player writes to its screen from now on, so that it may leave what has not changed.
-    void own_screen() { console_.shown = std::make_unique<Shown>(); }
+    /// Remember what is painted. `kept`: nobody else writes to the screen from now on, so that what has not
+    /// changed may be left.
+    void watch_screen(bool kept) { console_.shown = std::make_unique<Shown>(kept); }
     /// From now on the screen is there. It is complete after the next frame or start.
     void draw_to(u8* pixels) { console_.screen.pixels = pixels; }
     /// Forget the last step: the next one is compared with now.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compat/console.hpp"
+#include "compat/blocks.hpp"
 #include "nes/palette.hpp"
 #include "nes/ppu_sprites.hpp"
 #include "nes/ppu_tiles.hpp"
@@ -59,6 +59,9 @@ const Colours& colours(Console& k) {
         c.red[i] = static_cast<u8>(rgb >> 16), c.green[i] = static_cast<u8>(rgb >> 8),
         c.blue[i] = static_cast<u8>(rgb);
     }
+    for (int i = 0; i < 16; ++i)
+        for (int x = 0; x < 48; x += 3)
+            c.blocks[i][x] = c.red[i], c.blocks[i][x + 1] = c.green[i], c.blocks[i][x + 2] = c.blue[i];
     return c;
 }
 
@@ -123,10 +126,10 @@ void draw_sprite(Console& k, int i, int y, u8* line, int from, int to) {
     store64(line + x, (under & ~visible) | ((pixels | slot) & visible) | (mine & splat(kClaimed)));
 }
 
-/// What the screen shows, if that is kept; forgotten when the screen is another.
+/// What was painted, if that is known; forgotten when the screen is another.
 Shown* shown_on(Console& k) {
     Shown* const s = k.shown.get();
-    if (!s) return s;
+    if (!s || !s->kept) return s;
     if (s->pixels != k.screen.pixels) s->forget();
     s->pixels = k.screen.pixels;
     if (std::memcmp(s->palette, k.state.ppu.palette, sizeof s->palette) != 0)
@@ -184,23 +187,12 @@ Shown::Row row_of(const Ppu& p, u16 v, const TilesOnLine& tiles, int rows) {
     return row;
 }
 
-/// Calls does(block, count) for every run of blocks.
-template <class Does>
-void for_runs(u32 blocks, Does does) {
-    for (int at = 0; blocks;) {
-        const int skip = __builtin_ctz(blocks), count = __builtin_ctz(~(blocks >> skip));
-        at += skip;
-        does(at, count);
-        at += count;
-        blocks >>= skip + count;
-    }
-}
-
 /// Whole lines [first, first + count) with background and sprites shown and nothing written meanwhile.
 void draw_lines(Console& k, int first, int count) {
     Ppu& p = k.state.ppu;
     const Colours& palette = colours(k);
     Shown* const shown = shown_on(k);
+    Shown* const kept = shown && shown->kept ? shown : nullptr;
     const simd::Kernels& does = simd::kernels();
     // Which sprites each line shows, and in which blocks; the first line's were listed before.
     const int range = p.tall ? 16 : 8;
@@ -225,9 +217,13 @@ void draw_lines(Console& k, int first, int count) {
         const int top = y;
         const u16 v = p.v;
         const TilesOnLine tiles = tiles_at(k, v);
-        u16 dirty[8], all = 0;
-        const u16 changed = shown ? shown->put(top, row_of(p, v, tiles, rows), *k.game) : Shown::kEverywhere;
-        if (shown && !changed && rows == 8 && !load64(listed + top) && shown->untouched(top)) {
+        u16 dirty[8], always = Shown::kEverywhere, drawn = 0, plain = 0, changed = Shown::kEverywhere;
+        if (shown) {
+            const u16 other = shown->put(top, row_of(p, v, tiles, rows), *k.game);
+            if (kept) changed = other;
+            if (k.screen.rgb) plain = shown->plain[top];
+        }
+        if (kept && !changed && rows == 8 && !load64(listed + top) && kept->untouched(top)) {
             y += rows;
             p.v = take(next_row(v | 7 << 12), p.t, kHorizontal);
             continue;
@@ -235,21 +231,34 @@ void draw_lines(Console& k, int first, int count) {
         for (int r = 0; r < rows; ++r) {
             const u16 now = covered[top + r];
             dirty[r] = changed | now;
-            if (shown) {
-                dirty[r] |= shown->painter[top + r] == top ? shown->stale[top + r] : Shown::kEverywhere;
-                shown->painter[top + r] = static_cast<u8>(top);
-                shown->stale[top + r] = now;
+            if (kept) {
+                dirty[r] |= kept->painter[top + r] == top ? kept->stale[top + r] : Shown::kEverywhere;
+                kept->painter[top + r] = static_cast<u8>(top);
+                kept->stale[top + r] = now;
             }
-            all |= dirty[r];
+            always &= dirty[r];
         }
+        // What all lines have in common goes first, so far as there are colours of the background only.
+        if (!k.screen.rgb) always = 0;
+        for (int r = 0; r < rows; ++r) {
+            dirty[r] &= static_cast<u16>(~always | covered[top + r]);
+            drawn |= dirty[r];
+        }
+        const u32 patterned = always & ~plain;
+        drawn |= patterned;
         u8* const corner = buffer + kMargin;
-        for_runs(all, [&](int at, int blocks) {
+        u8* const to = row(k.screen, top);
+        for_runs(drawn, [&](int at, int blocks) {
             draw_tiles(k, corner - p.fine_x, v, tiles, at, blocks + 1, rows);
+        });
+        for (int r = 0; r < rows && p.hide_left_background; ++r) store64(corner + r * kStride, 0);
+        if (always & plain) fill(palette, shown->flat[top], always & plain, rows, to);
+        for_runs(patterned, [&](int at, int blocks) {
+            does.paint_background(palette, corner, kStride, 16 * at, 16 * (at + blocks), rows, to);
         });
         for (int r = 0; r < rows; ++r, ++y) {
             p.v = next_row(p.v);
             u8* line = corner + r * kStride;
-            if (p.hide_left_background) store64(line, 0);
             for (int n = 0; n < listed[y]; ++n) draw_sprite(k, list[y][n], y, line, 0, kWidth);
             for_runs(dirty[r], [&](int at, int blocks) {
                 does.paint(palette, line, 16 * at, 16 * (at + blocks), k.screen.rgb, row(k.screen, y));

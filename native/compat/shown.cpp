@@ -1,17 +1,6 @@
 #include "compat/console.hpp"
 
 namespace wz::compat {
-namespace {
-
-/// A bit for each byte, all of which are 0 or 0xFF.
-u16 bits_of(Shown::Blocks bytes) {
-    u64 half[2];
-    std::memcpy(half, &bytes, sizeof half);
-    auto gather = [](u64 v) { return (v & 0x8040201008040201ull) * splat(1) >> 56; };
-    return static_cast<u16>(gather(half[0]) | gather(half[1]) << 8);
-}
-
-}  // namespace
 
 u16 Shown::put(int top, const Row& row, const Game& game) {
     if (std::memcmp(&row, &rows[top], sizeof row) == 0) return 0;
@@ -31,6 +20,7 @@ u16 Shown::put(int top, const Row& row, const Game& game) {
     if (row.hidden) now[0] = 0xFF;
     const u16 changed = bits_of((Blocks)(now != flat[top]) | (Blocks)(now == 0xFF));
     flat[top] = now;
+    plain[top] = static_cast<u16>(~bits_of((Blocks)(now == 0xFF)));
     return changed;
 }
 

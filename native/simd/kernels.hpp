@@ -64,6 +64,10 @@ struct Kernels {
     /// Pixels [from, to) of a line of palette slots, by their low five bits, in `row`: bytes red, green,
     /// blue, or words. Reads up to 15 slots behind them.
     void (*paint)(const Colours& colours, const u8* slots, int from, int to, bool rgb, u8* row);
+    /// The same as bytes, for `rows` lines of slots below 16, which are `stride` apart; those of `out` are a
+    /// line of pixels apart. `from` and `to` are multiples of 16.
+    void (*paint_background)(const Colours& colours, const u8* slots, int stride, int from, int to, int rows,
+                             u8* out);
 };
 
 /// Those of the chosen set (simd/sets.hpp). Throws SetError on the first call.

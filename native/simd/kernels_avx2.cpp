@@ -3,6 +3,6 @@
 namespace wz::simd {
 
 extern const Kernels kAvx2;
-const Kernels kAvx2 = {draw_tiles, map_bytes, shrink, brighter, paint};
+const Kernels kAvx2 = {draw_tiles, map_bytes, shrink, brighter, paint, paint_background};
 
 }  // namespace wz::simd

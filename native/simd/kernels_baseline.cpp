@@ -3,6 +3,6 @@
 namespace wz::simd {
 
 extern const Kernels kBaseline;
-const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter, paint};
+const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter, paint, paint_background};
 
 }  // namespace wz::simd

@@ -159,5 +159,22 @@ void paint(const Colours& c, const u8* slots, int from, int to, bool rgb, u8* ro
 
 #endif
 
+void paint_background(const Colours& c, const u8* slots, int stride, int from, int to, int rows, u8* out) {
+#if defined(__ARM_NEON)
+    // Look-ups in one register take a fraction of the time of those in two.
+    const uint8x16_t red = vld1q_u8(c.red), green = vld1q_u8(c.green), blue = vld1q_u8(c.blue);
+    for (int r = 0; r < rows; ++r, slots += stride, out += 3 * Kernels::kWidth)
+        for (int x = from; x < to; x += 16) {
+            const uint8x16_t slot = vld1q_u8(slots + x);
+            const uint8x16x3_t pixels = {vqtbl1q_u8(red, slot), vqtbl1q_u8(green, slot),
+                                         vqtbl1q_u8(blue, slot)};
+            vst3q_u8(out + x * 3, pixels);
+        }
+#else
+    for (int r = 0; r < rows; ++r, slots += stride, out += 3 * Kernels::kWidth)
+        paint(c, slots, from, to, true, out);
+#endif
+}
+
 }  // namespace
 }  // namespace wz::simd

@@ -78,6 +78,16 @@ void check_paint(const Kernels& k, Random& r) {
         }
         EXPECT(found == expected);
     }
+    constexpr int kStride = 288;
+    u8 lines[3 * kStride];
+    fill(r, lines, sizeof lines);
+    for (u8& slot : lines) slot &= 15;
+    std::vector<u8> found(3 * 256 * 3, 0xAA), expected = found;
+    const int begin = from & ~15, end = to & ~15;
+    for (int i = 0; i < 3; ++i)
+        k.paint(c, lines + i * kStride, begin, end, true, expected.data() + i * 256 * 3);
+    k.paint_background(c, lines, kStride, begin, end, 3, found.data());
+    EXPECT(found == expected);
 }
 
 /// Reference: the mean of the area that an output pixel covers, on a ruler that both divide.

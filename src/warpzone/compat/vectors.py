@@ -25,15 +25,6 @@ from warpzone.errors import ConfigError
 
 FIELDS = ("coins", "flag_get", "life", "score", "stage", "status", "time", "world", "x_pos", "y_pos")
 _STATUS_NAMES = np.array([STATUS.get(value, "fireball") for value in range(3)], dtype=object)
-_CACHE_LINE = 64
-
-
-def _new_frames(num_envs: int) -> NDArray[np.uint8]:
-    """Memory for frames, aligned so that no write of the engine meets two cache lines."""
-    size = num_envs * int(np.prod(SCREEN_SHAPE_24_BIT))
-    memory = np.empty(size + _CACHE_LINE, np.uint8)
-    begin = -memory.ctypes.data % _CACHE_LINE
-    return memory[begin : begin + size].reshape(num_envs, *SCREEN_SHAPE_24_BIT)
 
 
 def _entry(id: str) -> Entry:
@@ -55,9 +46,9 @@ def _checked(stages: Sequence[str] | None) -> Sequence[str] | None:
 class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     """`num_envs` environments of one id, each the same step by step as a single one.
 
-    Observations are frames [num_envs, 240, 256, 3], a new array each step; with `copy=False` they are always the same
-    array, read-only, in which the next step writes what has changed. `actions` is a list for JoypadSpace; without it,
-    actions are bytes.
+    Observations are frames [num_envs, 240, 256, 3], each step in an array that nobody else has: its memory is used
+    again only when nothing refers to it any more. With `copy=False` they are always the same array, read-only, in
+    which the next step writes what has changed. `actions` is a list for JoypadSpace; without it, actions are bytes.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
@@ -96,9 +87,6 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self.single_action_space = gym.spaces.Discrete(len(held))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._frames = _new_frames(num_envs)
-        self._kept = self._frames.view()
-        self._kept.flags.writeable = False  # what a caller wrote would stay where the frame does not change
         self._start = np.zeros(num_envs, np.int64)
         self._info = np.zeros((len(FIELDS), num_envs), np.int64)
         self._reward = np.zeros(num_envs, np.float64)
@@ -121,6 +109,11 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             reward=self._reward,
             done=self._done,
         )
+        self._frames = self._vector.frames()
+        self._frames[:] = 0
+        if not copy:  # what a caller wrote would stay where the frame does not change
+            self._read_only = self._frames.view()
+            self._read_only.flags.writeable = False
 
     @staticmethod
     def _action_bytes(actions: Sequence[Sequence[str]] | None) -> bytes:
@@ -158,6 +151,10 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
                 world, stage = draw_stage(self._generators[i], self._stages if stages is None else stages)
                 self._start[i] = world * STAGES + stage
 
+    def _seen(self) -> NDArray[np.uint8]:
+        """The frames for the caller."""
+        return self._frames if self._copy else self._read_only
+
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = self._blank.copy()
         infos.update(zip(FIELDS, self._info.copy(), strict=True))
@@ -182,13 +179,13 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             if value is not None:
                 generator.seed(value)
         if self._copy:
-            frames = _new_frames(self.num_envs)
+            frames = self._engine().frames()
             frames[:] = self._frames
             self._frames = frames
         self._draw_starts(mask, _checked(options.get("stages")))
         self._engine().reset(np.ascontiguousarray(mask), self._frames)
         self._begun = True
-        return self._frames if self._copy else self._kept, self._infos()
+        return self._seen(), self._infos()
 
     def step(
         self, actions: Any
@@ -209,7 +206,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
                 raise ValueError("cannot step in a done environment! call `reset`")
             self._draw_starts(self._done)
         if self._copy:
-            self._frames = _new_frames(self.num_envs)
+            self._frames = self._engine().frames()
         self._engine().step(held, self._frames)
         reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
         if self._mode == AutoresetMode.SAME_STEP and np.count_nonzero(done):
@@ -220,8 +217,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             self._engine().reset(done, self._frames)
             infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
             infos["_final_info"] = done.copy()
-        seen = self._frames if self._copy else self._kept
-        return seen, reward, done, np.zeros(self.num_envs, np.bool_), infos
+        return self._seen(), reward, done, np.zeros(self.num_envs, np.bool_), infos
 
     @property
     def ram(self) -> NDArray[np.uint8]:
