@@ -268,6 +268,23 @@ def test_best_compares_the_same_stages(tmp_path: Path) -> None:
     assert best == [1, 2, 2, 4]
 
 
+def test_best_is_not_compared_with_a_rate_from_easier_episodes(tmp_path: Path) -> None:
+    policy = CheckpointPolicy(latest_every_updates=1)
+    views = [
+        {},
+        {"random_start": 0.0},
+        {"random_start": 0.5, "size": (84, 84)},
+        {"random_start": 0.5, "size": [84, 84]},
+    ]
+    best = []
+    for update, (view, rate) in enumerate(zip(views, (0.9, 0.8, 0.7, 0.6), strict=True), start=1):
+        keeper = CheckpointKeeper(tmp_path, policy)
+        meta = CheckpointMeta(global_update=update, clear_rate={"1-1": rate}, config={"view": view})
+        keeper.save_due(dict, meta)
+        best.append(read_meta(tmp_path / "best.pt").global_update)
+    assert best == [1, 1, 3, 3]
+
+
 def test_a_run_taken_back_to_an_older_step_keeps_what_it_saves_now(tmp_path: Path) -> None:
     policy = CheckpointPolicy(latest_every_updates=0, latest_every_s=0, step_every_updates=1, keep=2)
     for step in (700, 800, 900, 200, 300):

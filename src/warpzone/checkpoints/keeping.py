@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from warpzone.checkpoints.format import Tree
 from warpzone.checkpoints.policy import CheckpointPolicy
@@ -33,13 +34,13 @@ class CheckpointKeeper:
         self._clock = clock
         self._last_saved_s = clock()
         self._save_index = 0
-        self._best: dict[str, float] = {}
+        self._best: CheckpointMeta | None = None
         for path in folder.glob("*.pt"):
             with suppress(CheckpointError):
                 meta = read_meta(path, verify=False)
                 self._save_index = max(self._save_index, meta.save_index)
                 if path.stem == "best":
-                    self._best = read_meta(path).clear_rate
+                    self._best = read_meta(path)
 
     def due(self, global_update: int) -> bool:
         return self._step_due(global_update) or self._latest_due(global_update)
@@ -60,20 +61,28 @@ class CheckpointKeeper:
         # Also counts if it fails: a full disk is not tried again at every update.
         self._last_saved_s = self._clock()
         meta = replace(meta, save_index=self._save_index, created_unix_s=time.time())
-        # Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
-        best = sum(self._best.get(stage, 0.0) for stage in meta.clear_rate)
-        is_best = sum(meta.clear_rate.values()) >= max(best, 1e-9)
+        is_best = self._is_best(meta)
         saved = [
             save_checkpoint(self.folder, name, state, meta, files=self._files)
             for name in names + ["best"] * is_best
         ]
         if is_best:
-            self._best = dict(meta.clear_rate)
+            self._best = meta
         for path in saved:
             if step_number(path) is not None:
                 prune(self.folder, self.policy.keep, spare=path)
         self._last_saved_s = self._clock()
         return saved
+
+    def _is_best(self, meta: CheckpointMeta) -> bool:
+        """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
+
+        A rate from easier episodes (before random starts, say) is not one to compare with.
+        """
+        comparable = self._best is not None and episodes_of(self._best) == episodes_of(meta)
+        known = self._best.clear_rate if self._best and comparable else {}
+        best = sum(known.get(stage, 0.0) for stage in meta.clear_rate)
+        return sum(meta.clear_rate.values()) >= max(best, 1e-9)
 
     def _step_due(self, update: int) -> bool:
         every = self.policy.step_every_updates
@@ -83,3 +92,11 @@ class CheckpointKeeper:
         every, every_s = self.policy.latest_every_updates, self.policy.latest_every_s
         by_updates = every > 0 and update > 0 and update % every == 0
         return by_updates or (every_s > 0 and self._clock() - self._last_saved_s >= every_s)
+
+
+def episodes_of(meta: CheckpointMeta) -> list[Any]:
+    """The settings that make episodes easier or harder; older files may lack some."""
+    view = meta.config.get("view") or {}
+    return [
+        view.get(name) or 0 for name in ("sticky", "noop_max", "random_start", "stall_limit", "step_limit")
+    ]
