@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.run.small_runs import small_run
+from warpzone.checkpoints.saving import save_checkpoint
+from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.master import card, phases
 from warpzone.master.card import whole_game
 from warpzone.master.phases import _after_failure, start_turn
@@ -39,6 +41,19 @@ def test_a_training_that_fails_is_marked_with_its_last_sentence(tmp_path: Path) 
     assert work.state.commands[0]["exit_code"] == 2
     assert work.state.phases["specialists"].spent_s > 0
     assert failed.spent_s > 0
+
+
+def test_a_specialist_is_as_good_as_its_best_weights(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path, train_flags="--num-envs 0")
+    folder = tmp_path / "specialist-1-2" / "checkpoints"
+    for name, rate in (("best", 0.7), ("latest", 0.1)):
+        save_checkpoint(folder, name, {}, CheckpointMeta(clear_rate={"1-2": rate}))
+    work.enter("specialists")
+    start_turn(work, "1-2")
+    while not (ended := work.crew.ended()):
+        work.beat()
+    work.settle(ended[0])
+    assert work.state.specialists["1-2"].clear_rate == {"1-2": 0.7}
 
 
 def test_out_of_memory_one_fewer_trains_at_once_and_it_is_tried_again(tmp_path: Path) -> None:

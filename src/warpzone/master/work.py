@@ -10,7 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from warpzone.errors import ConfigError
+from warpzone.checkpoints.finding import best_checkpoint
+from warpzone.checkpoints.saving import read_meta
+from warpzone.errors import CheckpointError, ConfigError
 from warpzone.master.children import Child, Crew, Spawn
 from warpzone.master.plan import MasterConfig, Plan
 from warpzone.master.state import Learner, Phase, State, run_name
@@ -155,6 +157,10 @@ class Work:
             self.say(f"[master] {child.name} failed (exit code {code}): {learner.error}")
         else:
             learner.status = "ended"
+        with suppress(CheckpointError):
+            # What teaches and is evaluated is the best, not the last.
+            best = read_meta(best_checkpoint(self.folder / child.name))
+            learner.clear_rate = best.clear_rate or learner.clear_rate
         self.read_outcome(child.name)
 
     def read_outcome(self, run: str) -> None:
