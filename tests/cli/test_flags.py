@@ -94,7 +94,7 @@ def test_what_a_setting_refuses_is_raised_as_its_own_sentence(capsys: pytest.Cap
         (["--nonsense", "1"], "test has no flag --nonsense: see test --help-all."),
         (["--cuont", "1"], "test has no flag --cuont: did you mean --count?"),
         (["--no-rate"], "test has no flag --no-rate"),
-        (["--count", "many"], "--count takes a whole number, not 'many'."),
+        (["--count", "many"], "--count takes a whole number such as 64 or 1e6, not 'many'."),
         (["--kind=c"], "--kind takes {a,b}, not 'c'."),
     ],
 )
@@ -102,6 +102,12 @@ def test_a_flag_or_value_that_does_not_exist_is_refused_in_a_sentence(argv: list
     with pytest.raises(ConfigError) as refused:
         parsed(argv)
     assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("text", ["1e6", "1.0E6", "1_000_000", "0xf4240"])
+def test_a_whole_number_can_be_written_in_several_ways(text: str) -> None:
+    assert parsed(["--count", text]).count == parsed([f"--count={text}"]).count == 1_000_000
+    assert parsed([], WARPZONE_COUNT=text).count == 1_000_000
 
 
 COMMON_NAMES = (
