@@ -98,6 +98,7 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["record", "--out", "film.avi"], "--out must end in .mp4 or .gif"),
         (["record", "--montage", "grid.avi"], "--montage must end in .mp4 or .gif"),
         (["record", "--montage", "grid.mp4", "--tries", "0"], "--tries must be at least 1"),
+        (["record", "--montage", "a.mp4", "--greedy", "--scale", "4"], "leave --greedy and --scale out."),
         (["eval", "--out", "results.txt"], "--out ends in .json, .md or .png"),
         (["record", "--replay", "nowhere.json"], "The replay nowhere.json can't be read"),
         (["play", "--stage", "9-9"], "There is no stage '9-9'"),
