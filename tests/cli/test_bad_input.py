@@ -13,6 +13,7 @@ SMALL = ["--preset", "cpu", "--device", "cpu", "--total-updates", "1", "--no-rec
 REFUSED: dict[str, tuple[list[str], str]] = {
     "a stage that does not exist": (["--stage", "7"], "There is no stage '1-7'"),
     "a stage name that does not exist": (["--stages", "1-1,9-9"], "There is no stage '9-9'"),
+    "a stage of another world": (["--world", "2", "--stage", "4-4"], "leave --world 2 out"),
     "a span past the last stage": (["--world", "8", "--stage-span", "9"], "does not fit"),
     "zero environments": (["--num-envs", "0"], "warpzone: --num-envs must be at least 1"),
     "an odd number of environments in two halves": (["--num-envs", "7", "--double-buffer"], "even number"),

@@ -250,6 +250,7 @@ def test_all_flags_of_teachers_stand_together() -> None:
     [
         (["--stage", "1-2"], ["1-2"]),
         (["--world", "3", "--stage", "2"], ["3-2"]),
+        (["--world", "4", "--stage", "4-4"], ["4-4"]),
         (["--stage", "1-3", "--stage-span", "2"], ["1-3", "1-4"]),
         (["--stages", "8-1,8-2"], ["8-1", "8-2"]),
     ],

@@ -54,10 +54,18 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
     config = parse(default, argv, "warpzone train", environment).resolved()
+    check_world(argv)
     if saved is None:
         config = suited_to_stages(config, lambda name: given(name, argv, environment) is not None)
     config.check()
     return config
+
+
+def check_world(argv: list[str]) -> None:
+    """Refuse a world beside the whole name of a stage elsewhere."""
+    world, stage = given("world", argv, {}), given("stage", argv, {})
+    if world and stage and not stage.isdecimal() and stage.partition("-")[0] != world:
+        raise ConfigError(f"--stage {stage} names its own world: leave --world {world} out.")
 
 
 def train_help(default: TrainConfig, *, everything: bool) -> str:
