@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpzone.cli.commands import flags_of_commands, misspelt_variables
-from warpzone.cli.flags import SEED_NAMES, flags_of, parse, with_environment
+from warpzone.cli.control import ControlConfig
+from warpzone.cli.flags import SEED_NAMES, blank, command_help, flags_of, parse, with_environment
 from warpzone.cli.train import COMMON, changes, flag_groups, settings
 from warpzone.errors import ConfigError, nearest
 from warpzone.run.config import TrainConfig
@@ -236,6 +237,19 @@ def test_help_shows_the_flags_that_people_use(capsys: pytest.CaptureFixture[str]
     for title in COMMON:
         assert f"\n{title}\n" in shown
     assert "--help-all shows all" in shown
+
+
+def test_help_says_what_a_flag_takes_and_where_a_word_goes() -> None:
+    usage = {
+        command: {flag.field: flag.usage for flag in flags} for command, flags in flags_of_commands().items()
+    }
+    assert usage["eval"]["checkpoint"] == "--checkpoint RUN|FILE"
+    assert usage["eval"]["out"] == "--out FILE"
+    assert usage["explore"]["out"] == "--out DIR"
+    assert usage["explore"]["arrivals"] == "--arrivals INT"
+    shown = command_help(blank(ControlConfig), "warpzone control").splitlines()
+    assert shown[0] == "usage: warpzone control RUN [REQUESTS ...] [FLAGS]"
+    assert [line for line in shown if line in ("arguments", "flags")] == ["arguments", "flags"]
 
 
 def test_all_flags_of_teachers_stand_together() -> None:

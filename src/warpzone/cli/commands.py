@@ -98,6 +98,7 @@ def as_given(sentence: str, argv: Sequence[str], environ: Mapping[str, str]) -> 
     from warpzone.cli.flags import PREFIX, given
 
     flag, variable = "--" + setting[0].replace("_", "-"), PREFIX + setting[0].upper()
-    by_flag = given(setting[0], argv, {}) is not None
+    # Words, as one may hold several flags: --train-flags='--num-envs 0'.
+    by_flag = given(setting[0], " ".join(argv).split(), {}) is not None
     name = flag if by_flag else variable if variable in environ else setting[0]
     return name + sentence[setting.end() :]
