@@ -52,7 +52,7 @@ def test_what_a_command_raises_becomes_a_status_and_a_sentence(
 def test_a_setting_is_named_as_it_was_given() -> None:
     sentence, rest = "num_envs must be at least 1, not 0.", " must be at least 1, not 0."
     assert as_given(sentence, ["train", "--num_envs=0"], {}) == f"--num-envs{rest}"
-    assert as_given(sentence, ["master", "--train-flags=x --num-envs 0"], {}) == f"--num-envs{rest}"
+    assert as_given(sentence, ["master", "--train-flags=--num-envs 0"], {}) == f"--num-envs{rest}"
     assert as_given(sentence, ["train"], {"WARPZONE_NUM_ENVS": "0"}) == f"WARPZONE_NUM_ENVS{rest}"
     assert as_given(sentence, ["train"], {}) == sentence
     for other in ("out can't be written: choose another --out.", "There is no stage '9-9'."):

@@ -99,6 +99,6 @@ def as_given(sentence: str, argv: Sequence[str], environ: Mapping[str, str]) -> 
 
     flag, variable = "--" + setting[0].replace("_", "-"), PREFIX + setting[0].upper()
     # Words, as one may hold several flags: --train-flags='--num-envs 0'.
-    by_flag = given(setting[0], " ".join(argv).split(), {}) is not None
+    by_flag = given(setting[0], re.split(r"[\s=]+", " ".join(argv)), {}) is not None
     name = flag if by_flag else variable if variable in environ else setting[0]
     return name + sentence[setting.end() :]
