@@ -35,6 +35,11 @@ def percent(rate: float, digits: int = 1) -> str:
     return f"{100 * rate:.{digits}f} %"
 
 
+def with_interval(result: Any) -> str:
+    """A clear rate and its 95 % interval, without decimals."""
+    return f"{percent(result['clear_rate'], 0)} ({100 * result['low']:.0f} to {100 * result['high']:.0f})"
+
+
 def ratio(name: str, values: Callable[[], dict[str, float]], form: str = ",.0f") -> Figures:
     """Three figures: the median of a ratio over the rounds, the lowest and the highest."""
 
@@ -100,7 +105,7 @@ def first_seeds() -> list[dict[str, Any]]:
 def stages_table() -> str:
     """A row for each of them."""
     rows = [
-        f"| {run['stage']} | {percent(run['clear_rate'], 0)} ({100 * run['low']:.0f} to {100 * run['high']:.0f}) "
+        f"| {run['stage']} | {with_interval(run)} "
         f"| {run['seconds'] / 60:.1f} | {run['decisions'] / 1e6:.1f} | {'yes' if run['reached'] else 'no'} |"
         for run in first_seeds()
     ]
@@ -373,7 +378,7 @@ def faults() -> Figures:
         "faults-longest": lambda: f"{of('longest_update_s'):.1f}",
         "faults-lost": lambda: f"{of('episodes_lost'):,}",
         "faults-decisions": lambda: f"{of('decisions') / 1e6:.1f}",
-        "faults-rate": lambda: percent(of("fresh")["clear_rate"], 0),
+        "faults-rate": lambda: with_interval(of("fresh")),
         **{
             f"faults-memory-{who}": lambda who=who: "{:.0f} to {:.0f}".format(*of("memory")[who])
             for who in ("learner", "host", "ray")
@@ -388,7 +393,7 @@ def lost_nodes() -> Figures:
         return load("cluster_nodes.json")["sweep"]
 
     def rate(stage: str) -> str:
-        return percent(load("cluster_nodes.json")["master"]["evaluation"]["sampled"][stage]["clear_rate"], 0)
+        return with_interval(load("cluster_nodes.json")["master"]["evaluation"]["sampled"][stage])
 
     return {
         "nodes-trials": lambda: f"{sum(trials()['trials'].values())}",

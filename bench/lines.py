@@ -47,7 +47,7 @@ LATER = {
         "run/loop.py:_write_outcome",
     ],
     "a short help, variables for every flag, mistakes named in a sentence": [
-        "cli/control.py", "cli/flags.py:check_words", "cli/flags.py:field_docs", "cli/flags.py:help_text",
+        "cli/control.py", "cli/flags.py:checked_words", "cli/flags.py:field_docs", "cli/help.py:help_text",
         "cli/flags.py:blank", "cli/commands.py:misspelt_variables", "cli/commands.py:flags_of_commands",
         "cli/commands.py:settings_of_commands", "cli/train.py:train_help", "cli/train.py:flag_groups",
         "cli/train.py:changes", "cli/info.py:preset_table", "errors.py:nearest",

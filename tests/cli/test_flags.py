@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpzone.cli.commands import flags_of_commands, misspelt_variables
-from warpzone.cli.flags import SEED_NAMES, flags_of, parse, with_environment
+from warpzone.cli.control import ControlConfig
+from warpzone.cli.flags import SEED_NAMES, blank, command_help, flags_of, parse, with_environment
 from warpzone.cli.train import COMMON, changes, flag_groups, settings
 from warpzone.errors import ConfigError, nearest
 from warpzone.run.config import TrainConfig
@@ -94,7 +95,7 @@ def test_what_a_setting_refuses_is_raised_as_its_own_sentence(capsys: pytest.Cap
         (["--nonsense", "1"], "test has no flag --nonsense: see test --help-all."),
         (["--cuont", "1"], "test has no flag --cuont: did you mean --count?"),
         (["--no-rate"], "test has no flag --no-rate"),
-        (["--count", "many"], "--count takes a whole number, not 'many'."),
+        (["--count", "many"], "--count takes a whole number such as 64 or 1e6, not 'many'."),
         (["--kind=c"], "--kind takes {a,b}, not 'c'."),
     ],
 )
@@ -102,6 +103,12 @@ def test_a_flag_or_value_that_does_not_exist_is_refused_in_a_sentence(argv: list
     with pytest.raises(ConfigError) as refused:
         parsed(argv)
     assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("text", ["1e6", "1.0E6", "1_000_000", "0xf4240"])
+def test_a_whole_number_can_be_written_in_several_ways(text: str) -> None:
+    assert parsed(["--count", text]).count == parsed([f"--count={text}"]).count == 1_000_000
+    assert parsed([], WARPZONE_COUNT=text).count == 1_000_000
 
 
 COMMON_NAMES = (
@@ -232,6 +239,19 @@ def test_help_shows_the_flags_that_people_use(capsys: pytest.CaptureFixture[str]
     assert "--help-all shows all" in shown
 
 
+def test_help_says_what_a_flag_takes_and_where_a_word_goes() -> None:
+    usage = {
+        command: {flag.field: flag.usage for flag in flags} for command, flags in flags_of_commands().items()
+    }
+    assert usage["eval"]["checkpoint"] == "--checkpoint RUN|FILE"
+    assert usage["eval"]["out"] == "--out FILE"
+    assert usage["explore"]["out"] == "--out DIR"
+    assert usage["explore"]["arrivals"] == "--arrivals INT"
+    shown = command_help(blank(ControlConfig), "warpzone control").splitlines()
+    assert shown[0] == "usage: warpzone control RUN [REQUESTS ...] [FLAGS]"
+    assert [line for line in shown if line in ("arguments", "flags")] == ["arguments", "flags"]
+
+
 def test_all_flags_of_teachers_stand_together() -> None:
     groups = flag_groups(flags_of(TrainConfig()))
     assert {"teachers", "teacher_rate", "teacher_coef", "teacher_final", "teacher_temperature"} == {
@@ -244,6 +264,7 @@ def test_all_flags_of_teachers_stand_together() -> None:
     [
         (["--stage", "1-2"], ["1-2"]),
         (["--world", "3", "--stage", "2"], ["3-2"]),
+        (["--world", "4", "--stage", "4-4"], ["4-4"]),
         (["--stage", "1-3", "--stage-span", "2"], ["1-3", "1-4"]),
         (["--stages", "8-1,8-2"], ["8-1", "8-2"]),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from warpzone.cli import main as cli
+from warpzone.cli.commands import as_given
 from warpzone.errors import RomError
 
 
@@ -46,6 +47,16 @@ def test_what_a_command_raises_becomes_a_status_and_a_sentence(
     with_command(monkeypatch, raising(error))
     assert cli.main(["act"]) == code
     assert capsys.readouterr().err == said
+
+
+def test_a_setting_is_named_as_it_was_given() -> None:
+    sentence, rest = "num_envs must be at least 1, not 0.", " must be at least 1, not 0."
+    assert as_given(sentence, ["train", "--num_envs=0"], {}) == f"--num-envs{rest}"
+    assert as_given(sentence, ["master", "--train-flags=--num-envs 0"], {}) == f"--num-envs{rest}"
+    assert as_given(sentence, ["train"], {"WARPZONE_NUM_ENVS": "0"}) == f"WARPZONE_NUM_ENVS{rest}"
+    assert as_given(sentence, ["train"], {}) == sentence
+    for other in ("out can't be written: choose another --out.", "There is no stage '9-9'."):
+        assert as_given(other, ["record", "--out", "out"], {}) == other
 
 
 def test_an_error_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_a_training_loads_no_compiler(tmp_path: Path, learner: str) -> None:
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
-@pytest.mark.parametrize("words", ["levels show 1-1 --text", "play -h", "watch -h"])
+@pytest.mark.parametrize("words", ["levels show 1-1 --text", "play -h", "watch -h", "eval -h", "record -h"])
 def test_what_needs_no_network_does_not_wait_for_torch(words: str) -> None:
     done = run(WITHOUT + MAIN, "torch", *words.split())
     assert done.returncode == 0, done.stderr

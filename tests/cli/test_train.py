@@ -117,8 +117,9 @@ def test_a_variable_that_says_no_does_not_start_a_fresh_run(
 ) -> None:
     here = ["--run-name", "done", "--runs-dir", str(runs)]
     saved = json.loads((runs / "done" / "config.json").read_text())["collect"]["num_envs"]
-    monkeypatch.setenv("WARPZONE_FRESH", "0")
-    assert settings(here).collect.num_envs == saved != preset("auto").collect.num_envs
+    for no in ("0", "False"):
+        monkeypatch.setenv("WARPZONE_FRESH", no)
+        assert settings(here).collect.num_envs == saved != preset("auto").collect.num_envs
     monkeypatch.setenv("WARPZONE_FRESH", "1")
     assert settings(here).collect.num_envs == preset("auto").collect.num_envs
 

@@ -111,6 +111,10 @@ def test_the_page_follows_the_training_and_fits_the_screen(browser: Any, page: s
     wait(lambda: points(browser, "clear") > 0)
     for chart in ("entropy", "loss", "split"):
         assert points(browser, chart) > 0
+    # A run without replay and teachers has no lines for them, and small numbers are written out.
+    legend = browser.find_element(By.CSS_SELECTOR, "[data-chart=loss] .legend").text
+    assert legend.split() == ["total", "policy", "value"]
+    assert browser.find_element(By.CSS_SELECTOR, "[data-chart=rate] h3 span").text.startswith("0.00")
     # The board fills for the stages that were played, and only for those.
     wait(lambda: len(browser.find_elements(By.CSS_SELECTOR, ".tile.seen")) == 2)
     assert len(browser.find_elements(By.CSS_SELECTOR, ".tile")) == 32

@@ -36,7 +36,7 @@ def test_a_training_that_fails_is_marked_with_its_last_sentence(tmp_path: Path) 
     work.settle(ended[0])
     failed = work.state.specialists["1-2"]
     assert failed.status == "failed"
-    assert "num_envs must be at least 1, not 0." in failed.error
+    assert "--num-envs must be at least 1, not 0." in failed.error
     assert said[-1].startswith("[master] specialist-1-2 failed (exit code 2): ")
     assert work.state.commands[0]["exit_code"] == 2
     assert work.state.phases["specialists"].spent_s > 0

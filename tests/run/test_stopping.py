@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from warpzone.checkpoints.uninterrupted import uninterrupted
+from warpzone.run import stopping
 from warpzone.run.stopping import EXIT_INTERRUPTED, EXIT_STALLED, EXIT_TERMINATED, StopFlag
 
 
@@ -32,6 +33,16 @@ def test_the_second_signal_stops_at_once() -> None:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
     assert stop.exit_code == EXIT_INTERRUPTED
+
+
+def test_a_sigterm_that_is_sent_twice_in_a_row_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StopFlag() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.exit_code == EXIT_TERMINATED
+        monkeypatch.setattr(stopping, "_SAME_S", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def test_a_commit_is_finished_before_the_second_signal_counts() -> None:

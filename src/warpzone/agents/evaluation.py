@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.agents.agent import Agent
 from warpzone.agents.intervals import wilson
 from warpzone.agents.play import Player, play
 from warpzone.envs.config import ViewConfig
@@ -18,6 +17,9 @@ from warpzone.envs.make import make_envs
 from warpzone.envs.telemetry import ENDS
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import require
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 MOST_ENVIRONMENTS = 256
 Mode = Literal["sampled", "greedy", "sticky"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import OnProgress
 from warpzone.agents.play import Take, best_take
 from warpzone.envs.config import ViewConfig
@@ -17,6 +17,9 @@ from warpzone.envs.stages import GAME, parse_stage
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.watch.overlay import draw_text
 from warpzone.watch.video import NES_FPS, Frame, write_video
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 TILE_HEIGHT, TILE_WIDTH = 120, 128
 LABEL_HEIGHT = 14

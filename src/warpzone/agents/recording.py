@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from warpzone.agents.agent import Agent
 from warpzone.agents.play import Player, Replayed, Step, best_take, play_frames
 from warpzone.envs.actions import action_names
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.replays import Replay, playing
 from warpzone.watch.overlay import with_panel
 from warpzone.watch.video import NES_FPS, Frame, write_video
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 MOST_FRAMES = 60 * 400
 """The game's clock ends every episode before this."""

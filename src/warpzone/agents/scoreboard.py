@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
-
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from typing import TYPE_CHECKING
 
 from warpzone.agents.evaluation import StageResult
 from warpzone.envs.stages import GAME, parse_stage
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Results = Mapping[str, Sequence[StageResult]]
 """Evaluation mode -> the result of every stage."""
@@ -44,6 +43,8 @@ def as_markdown(results: Results, title: str) -> str:
 
 def as_png(results: Results, title: str) -> bytes:
     """A grid for every mode: a column for each world, a row for each stage, green where it is cleared."""
+    from matplotlib.figure import Figure
+
     places = {_place(r.stage) for rows in results.values() for r in rows}
     worlds, numbers = sorted({world for world, _ in places}), sorted({number for _, number in places})
     width = max(4.5, 0.85 * len(worlds))
@@ -64,6 +65,9 @@ def _place(stage: str) -> tuple[int, int]:
 
 
 def _draw(board: Axes, rows: Sequence[StageResult], worlds: list[int], numbers: list[int]) -> None:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
     colours = colormaps["RdYlGn"]
     for r in rows:
         world, number = _place(r.stage)

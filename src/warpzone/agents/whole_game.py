@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.agents.agent import Agent
 from warpzone.agents.evaluation import OnProgress, Trial, trial_envs
 from warpzone.agents.intervals import wilson
 from warpzone.agents.play import play
 from warpzone.envs.stages import GAME, STAGES_PER_WORLD
 from warpzone.envs.telemetry import End, died
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 MOST_DECISIONS = 200_000
 """A game has its own timer; this bounds one that could earn lives for ever."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -87,3 +88,17 @@ def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
         hint = f": did you mean {near}?" if near else ""
         lines.append(f"warpzone: warning: no command has a flag for the variable {name}{hint}")
     return lines
+
+
+def as_given(sentence: str, argv: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The sentence with the setting that it begins with named as the user gave it: --num-envs, not num_envs."""
+    setting = re.match(r"[a-z][a-z_]*(?= (\(\d+\) )?(must|needs) )", sentence)
+    if setting is None:
+        return sentence
+    from warpzone.cli.flags import PREFIX, given
+
+    flag, variable = "--" + setting[0].replace("_", "-"), PREFIX + setting[0].upper()
+    # Words, as one may hold several flags: --train-flags='--num-envs 0'.
+    by_flag = given(setting[0], re.split(r"[\s=]+", " ".join(argv)), {}) is not None
+    name = flag if by_flag else variable if variable in environ else setting[0]
+    return name + sentence[setting.end() :]

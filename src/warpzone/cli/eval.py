@@ -8,13 +8,12 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from warpzone.agents.agent import Agent, load_agent, resolve_checkpoint
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
 from warpzone.agents.scoreboard import as_markdown, as_png, mean_rate
 from warpzone.agents.whole_game import GameResult, evaluate_game
@@ -25,9 +24,11 @@ from warpzone.cli.settings import TrainedAgent, writing
 from warpzone.envs.config import StageConfig, cores
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
-from warpzone.run.device import named_device
 from warpzone.run.stopping import EXIT_OK
 from warpzone.watch.durable import write_durably
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,10 @@ def run(argv: list[str]) -> int:
 
 def open_agent(chosen: TrainedAgent, command: str, device: str) -> tuple[Agent, list[str]]:
     """The agent and the stages it was trained on; says which one plays."""
+    # Not above, as torch takes seconds to load: help and refused flags need not wait for it.
+    from warpzone.agents.agent import load_agent, resolve_checkpoint
+    from warpzone.run.device import named_device
+
     path = resolve_checkpoint(chosen.checkpoint, chosen.runs_dir)
     threads, on = chosen.threads or cores(), named_device(device)
     agent = load_agent(str(path), chosen.runs_dir, on, threads, trust_code=chosen.trust_code)

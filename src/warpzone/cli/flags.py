@@ -8,9 +8,8 @@ import dataclasses
 import inspect
 import io
 import os
-import shutil
+import re
 import sys
-import textwrap
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,6 +19,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import tyro
 
+from warpzone.cli.help import METAVARS, as_text, help_text
 from warpzone.errors import ConfigError, Error, nearest
 
 T = TypeVar("T")
@@ -54,8 +54,8 @@ SWITCHES = {
     "WARPZONE_FUZZ_SEED": "seed of the engine's fuzz test",
 }
 """Variables that are no flags."""
-_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "1 or 0"}
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+_WORDS: dict[Any, str] = {int: "a whole number such as 64 or 1e6", float: "a number", bool: "1 or 0"}
 _HELP = ("-h", "--help", "--help-all")
 
 
@@ -97,13 +97,29 @@ class Flag:
 
     @property
     def usage(self) -> str:
-        """The flag and its value, such as `--num-envs INT`."""
+        """The flag and its value, such as `--num-envs INT`, or its place, such as `[RUN]`."""
+        if self.is_positional:
+            word = self.metavar if get_origin(self.kind) is Literal else self.field.upper()
+            word += " ..." * (get_origin(self.kind) is tuple)
+            return word if self.is_required else f"[{word}]"
         if self.kind is bool:
             return f"--[no-]{self.name[2:]}"
         return f"{self.name} {self.metavar}"
 
     @property
+    def row(self) -> tuple[str, str]:
+        """Usage and explanation, for help."""
+        if self.is_required:
+            return self.usage, self.help + " (required)" * (not self.is_positional)
+        is_plain = self.default in ("", None, False, ())
+        return self.usage, self.help if is_plain else f"{self.help} (default: {as_text(self.default)})"
+
+    @property
     def metavar(self) -> str:
+        if str in self.kinds and self.field in METAVARS:
+            return METAVARS[self.field]
+        if Path in self.kinds:
+            return "DIR" if isinstance(self.default, Path) and not self.default.suffix else "FILE"
         if get_origin(self.kinds[0]) is Literal:
             return "{" + ",".join(map(str, get_args(self.kinds[0]))) + "}"
         if get_origin(self.kinds[0]) is tuple:
@@ -164,12 +180,15 @@ def blank(kind: type[T]) -> T:
 def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | None = None) -> T:
     """The settings in `default`, changed by environment variables and then by flags."""
     default = with_environment(default, os.environ if environ is None else environ)
-    check_words(default, argv, prog)
+    if set(argv) & set(_HELP):
+        print(command_help(default, prog))
+        raise SystemExit(0)
+    words = checked_words(default, argv, prog)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
             settings = tyro.cli(
-                type(default), args=["-h" if word in _HELP else word for word in argv], default=default, prog=prog,
+                type(default), args=words, default=default, prog=prog,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
             )  # fmt: skip
     except SystemExit as leaving:
@@ -186,18 +205,28 @@ def parse(default: T, argv: list[str], prog: str, environ: Mapping[str, str] | N
     return settings
 
 
-def check_words(default: object, argv: Sequence[str], prog: str) -> None:
-    """Refuse in a sentence what tyro refuses in a frame: unknown flags, wrong values, too few words or too many."""
+def command_help(default: object, prog: str) -> str:
+    """What a command does, its arguments and its flags."""
+    flags = flags_of(default)
+    words = [flag.row for flag in flags if flag.is_positional]
+    groups = {"arguments": words} if words else {}
+    groups["flags"] = [flag.row for flag in flags if not flag.is_positional]
+    return help_text(" ".join([prog, *dict(words)]), inspect.getdoc(type(default)) or "", groups)
+
+
+def checked_words(default: object, argv: Sequence[str], prog: str) -> list[str]:
+    """The words with whole numbers as tyro reads them. Refuses in a sentence what tyro refuses in a frame: unknown
+    flags, wrong values, too few words or too many."""
     flags = flags_of(default)
     known = {flag.name: flag for flag in flags if not flag.is_positional}
     places = [flag for flag in flags if flag.is_positional]
     is_list = any(get_origin(flag.kind) is tuple for flag in places)
     words, loose, missing = iter(argv), [], {name for name, flag in known.items() if flag.is_required}
+    plain: list[str] = []
     for word in words:
         name, equals, value = word.partition("=")
         name = name.replace("_", "-")
-        if name in _HELP:
-            return
+        plain.append(word)
         if not name.startswith("--"):
             loose.append(word)
             continue
@@ -209,9 +238,14 @@ def check_words(default: object, argv: Sequence[str], prog: str) -> None:
         missing.discard(name)
         if flag.kind is not bool:
             values = [value] if equals else list(islice(words, len(flag.metavar.split())))
-            if not values or (values[0].startswith("--") and not equals):
+            unset = values == [""] and flag.field in ("stage", "stages")
+            if not values or unset or (values[0].startswith("--") and not equals):
                 raise ConfigError(f"{name} needs a value: {flag.metavar}.")
-            flag.from_text(" ".join(values), name)
+            meant = flag.from_text(" ".join(values), name)
+            if isinstance(meant, int):
+                plain[-1] = f"{name}={meant}"
+            elif not equals:
+                plain += values
     needed = [*sorted(missing), *(flag.field.upper() for flag in places[len(loose) :] if flag.is_required)]
     if needed:
         raise ConfigError(f"{prog} needs {' and '.join(needed)}; see {prog} -h.")
@@ -222,6 +256,7 @@ def check_words(default: object, argv: Sequence[str], prog: str) -> None:
     for flag, word in zip(places, loose, strict=False):
         if get_origin(flag.kind) is not tuple:
             flag.from_text(word, flag.field.upper())
+    return plain
 
 
 def with_environment(settings: T, environ: Mapping[str, str]) -> T:
@@ -251,11 +286,11 @@ def given(field: str, argv: Sequence[str], environ: Mapping[str, str]) -> str | 
 
 def _converted(text: str, kind: Any) -> Any:
     if kind is bool:
-        if text.lower() not in _TRUE | _FALSE:
+        if text.lower() not in TRUE | FALSE:
             raise ValueError(text)
-        return text.lower() in _TRUE
+        return text.lower() in TRUE
     if kind is int:
-        return int(text, 0)
+        return int(float(text)) if re.fullmatch(r"\d+(\.\d+)?e\d+", text.lower()) else int(text, 0)
     if kind in (float, Path):
         return kind(text)
     if get_origin(kind) is tuple:
@@ -267,24 +302,3 @@ def _converted(text: str, kind: Any) -> Any:
             raise ValueError(text)
         return values[text]
     return text
-
-
-def help_text(prog: str, about: str, groups: Mapping[str, Sequence[Flag]]) -> str:
-    """Flags by group, with their defaults."""
-    width = min(110, shutil.get_terminal_size().columns)
-    lines = [f"usage: {prog} [FLAGS]", "", *textwrap.wrap(about, width)]
-    for title, flags in groups.items():
-        lines += ["", title]
-        for flag in flags:
-            shown = flag.default not in ("", None, False)
-            text = f"{flag.help} (default: {as_text(flag.default)})" if shown else flag.help
-            indent = " " * 32
-            wrapped = textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)
-            usage = f"  {flag.usage}"
-            lines.append(usage.ljust(32) + wrapped[32:] if len(usage) < 31 else f"{usage}\n{wrapped}")
-    return "\n".join(lines)
-
-
-def as_text(value: Any) -> str:
-    """A value as one would write it behind a flag."""
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -16,7 +16,8 @@ from typing import Any, Literal
 import tyro
 
 from warpzone import __version__
-from warpzone.cli.flags import as_text, flags_of, parse
+from warpzone.cli.flags import flags_of, parse
+from warpzone.cli.help import as_text
 from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.envs.nes_py.patches import installed
 from warpzone.errors import RomError

@@ -7,7 +7,7 @@ import signal
 import sys
 from importlib import import_module
 
-from warpzone.cli.commands import COMMANDS, misspelt_variables, usage
+from warpzone.cli.commands import COMMANDS, as_given, misspelt_variables, usage
 from warpzone.errors import Error, HeadLost, nearest
 from warpzone.extras import what_to_install
 
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"warpzone: {sentence}", file=sys.stderr)
         return EXIT_BAD_INPUT
     except Error as error:
-        print(f"warpzone: {error}", file=sys.stderr)
+        print(f"warpzone: {as_given(str(error), argv, os.environ)}", file=sys.stderr)
         if isinstance(error, HeadLost):
             sys.stdout.flush()
             os._exit(EXIT_BAD_INPUT)  # Python's usual end would wait for the head, then crash in Ray

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import Progress
 
-from warpzone.agents.agent import Agent
 from warpzone.agents.montage import record_montage
 from warpzone.agents.recording import Style, record_best, record_episode, record_replay
 from warpzone.cli.eval import open_agent
@@ -19,6 +19,9 @@ from warpzone.envs.replays import load_replay
 from warpzone.envs.stages import parse_stages
 from warpzone.errors import ConfigError
 from warpzone.run.stopping import EXIT_OK
+
+if TYPE_CHECKING:
+    from warpzone.agents.agent import Agent
 
 VIDEOS = (".mp4", ".gif")
 
@@ -59,6 +62,14 @@ class RecordConfig(TrainedAgent):
             is_folder = flag == "--out" and path is not None and path.is_dir()
             if path is not None and path.suffix not in VIDEOS and not is_folder:
                 raise ConfigError(f"{flag} must end in .mp4 or .gif, not {path.suffix!r}.")
+        if self.montage is not None:
+            names = ("replay", "out", "greedy", "any_episode", "scale")
+            unused = [name for name in names if getattr(self, name) != getattr(RecordConfig, name)]
+            if unused:
+                flags = " and ".join("--" + name.replace("_", "-") for name in unused)
+                raise ConfigError(
+                    f"--montage shows the best sampled episode of each stage, at one size: leave {flags} out."
+                )
 
 
 SETTINGS = {"": RecordConfig}

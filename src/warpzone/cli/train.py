@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from warpzone.cli.display import TrainDisplay
-from warpzone.cli.flags import Flag, as_text, flags_of, given, help_text, parse, with_environment
+from warpzone.cli.flags import FALSE, Flag, flags_of, given, parse, with_environment
+from warpzone.cli.help import as_text, help_text
 from warpzone.errors import ConfigError
 from warpzone.run.config import RunConfig, TrainConfig
 from warpzone.run.presets import PRESETS, preset, suited_to_stages
@@ -53,19 +54,28 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
         print(train_help(default, everything="--help-all" in argv))
         raise SystemExit(EXIT_OK)
     config = parse(default, argv, "warpzone train", environment).resolved()
+    check_world(argv)
     if saved is None:
         config = suited_to_stages(config, lambda name: given(name, argv, environment) is not None)
     config.check()
     return config
 
 
+def check_world(argv: list[str]) -> None:
+    """Refuse a world beside the whole name of a stage elsewhere."""
+    world, stage = given("world", argv, {}), given("stage", argv, {})
+    if world and stage and not stage.isdecimal() and stage.partition("-")[0] != world:
+        raise ConfigError(f"--stage {stage} names its own world: leave --world {world} out.")
+
+
 def train_help(default: TrainConfig, *, everything: bool) -> str:
     """The flags that people use, or all of them."""
     flags = flags_of(with_environment(default, {}))
     if everything:
-        return help_text("warpzone train", ABOUT, flag_groups(flags))
+        groups = {title: [flag.row for flag in part] for title, part in flag_groups(flags).items()}
+        return help_text("warpzone train", ABOUT, groups)
     by_field = {flag.field: flag for flag in flags}
-    common = {title: [by_field[name] for name in names.split()] for title, names in COMMON.items()}
+    common = {title: [by_field[name].row for name in names.split()] for title, names in COMMON.items()}
     shown = help_text("warpzone train", ABOUT, common)
     return f"{shown}\n\nThese are the common flags; warpzone train --help-all shows all {len(flags)}."
 
@@ -80,7 +90,8 @@ def flag_groups(flags: Sequence[Flag]) -> dict[str, list[Flag]]:
 
 def settings_of_run(argv: list[str], environ: Mapping[str, str]) -> TrainConfig | None:
     """The settings of the run that these flags name, if there is one to resume."""
-    if given("fresh", argv, environ) not in (None, "0", "false", "no", "off"):
+    fresh = given("fresh", argv, environ)
+    if fresh is not None and fresh.lower() not in FALSE:
         return None
     runs = given("runs_dir", argv, environ) or RunConfig.runs_dir
     name = given("run_name", argv, environ) or RunConfig.run_name

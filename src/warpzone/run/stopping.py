@@ -1,4 +1,5 @@
 """Stopping on purpose: Ctrl+C or SIGTERM once finishes the update, twice stops at once, never in a commit.
+A second SIGTERM within a second of the first is the same one, as process managers may send it twice.
 
 Exit codes of the command line:
 
@@ -18,6 +19,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -33,6 +35,8 @@ EXIT_TERMINATED = 143
 
 _EXIT_CODES = {"SIGINT": EXIT_INTERRUPTED, "SIGTERM": EXIT_TERMINATED, "stall": EXIT_STALLED}
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
+_SAME_S = 1.0
+"""Seconds within which a second SIGTERM is the first one sent again."""
 
 
 class StopFlag:
@@ -48,6 +52,7 @@ class StopFlag:
         self._say = say or _say
         self.reason: str | None = None
         """`SIGINT`, `SIGTERM`, `stall` or what `request` was given; None while the run may go on."""
+        self._since = 0.0
         self._previous: dict[signal.Signals, Any] = {}
 
     def __bool__(self) -> bool:
@@ -76,8 +81,10 @@ class StopFlag:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         if self.reason is None:
-            self.reason = name
+            self.reason, self._since = name, time.monotonic()
             self._tell(f"[train][warn] interrupted ({name}): finishing this update; once more stops at once")
+            return
+        if name == self.reason == "SIGTERM" and time.monotonic() - self._since < _SAME_S:
             return
         self._tell(f"[train][warn] interrupted again ({name}): stopping now")
         interrupt(number)

@@ -10,8 +10,8 @@ export const short = (value) => {
   if (size >= 1e4) return Number((value / 1e3).toPrecision(3)) + "k";
   if (size >= 100 || value === Math.round(value)) return String(Math.round(value));
   if (size >= 1) return value.toFixed(2);
-  if (size >= 0.001 || size === 0) return String(Number(value.toPrecision(3)));
-  return value.toExponential(1);
+  if (size >= 0.0001 || size === 0) return String(Number(value.toPrecision(3)));
+  return value.toExponential(1).replace(".0e", "e");
 };
 
 export const percent = (value) => (value === null || value === undefined ? "–" : `${Math.round(100 * value)} %`);
@@ -107,7 +107,7 @@ export class Chart {
       g.fillText("no data yet", width / 2, height / 2);
       return;
     }
-    const [x0, x1, y0, y1] = extent, left = 42, right = 8, top = 6, bottom = 18;
+    const [x0, x1, y0, y1] = extent, left = 46, right = 8, top = 6, bottom = 18;
     const px = (x) => left + ((x - x0) / (x1 - x0)) * (width - left - right);
     const py = (y) => height - bottom - ((y - y0) / (y1 - y0)) * (height - top - bottom);
     g.strokeStyle = css("--line"); g.fillStyle = css("--dim"); g.lineWidth = 1;

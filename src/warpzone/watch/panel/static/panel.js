@@ -14,7 +14,9 @@ if (location.hash) history.replaceState(null, "", location.pathname + (fragment.
 // ---- curves ----
 
 const one = (key, name, tint, extra = {}) => (c) => [{ label: name, color: color(tint), values: c[key] ?? [], main: true, ...extra }];
-const many = (...list) => (c) => list.map(([key, name, tint], i) => ({ label: name, color: color(tint), values: c[key] ?? [], main: i === 0 }));
+// Only the first series is there in every run; the others where they are ever more or less than nothing.
+const many = (...list) => (c) => list.map(([key, name, tint], i) => ({ label: name, color: color(tint), values: c[key] ?? [], main: i === 0 }))
+  .filter((s) => s.main || s.values.some((v) => v));
 const stageHue = (i, n) => `hsl(${(15 + (360 * i) / n) % 360} 60% 55%)`;
 const clearRates = (c) => {
   const rows = c.clear_rate ?? [], seen = new Set(rows.flatMap((r) => Object.keys(r ?? {})));
