@@ -1,4 +1,4 @@
-"""Reads the folder of a `warpzone master` and writes what its specialists have learned so far, with their curves.
+"""Reads the folder of a `warpzone master` and writes what it has learned so far: specialists with curves, evaluations.
 
     python bench/master_runs.py FOLDER --out docs/data/NAME.json
 
@@ -35,6 +35,11 @@ def specialist(state: State, name: str, records: list[Record]) -> Record:
         "best_100_episodes": {"decisions": best.get("global_step"), "clear_rate": best.get("clear_rate")},
         "curve": [point(record) for record in thinned],
     }  # fmt: skip
+
+
+def rates(modes: Record) -> Record:
+    """Mode -> stage -> share of the episodes cleared."""
+    return {mode: {stage: row["clear_rate"] for stage, row in rows.items()} for mode, rows in modes.items()}
 
 
 def point(record: Record) -> list[Any]:
@@ -75,6 +80,7 @@ def main() -> None:
         "ended_unix_s": state.updated_unix_s, "seed": state.settings["seed"], "sittings": state.sittings,
         "phases": {name: round(phase.spent_s, 1) for name, phase in state.phases.items()}, "curve": CURVE,
         "specialists": {name: specialist(state, name, found) for name, found in records.items()},
+        "evaluations": {run: rates(modes) for run, modes in state.evaluations.items()}, "chosen": state.chosen,
         "together": together([found for found in records.values() if found]),
     }  # fmt: skip
     given.out.write_text(json.dumps(results) + "\n")

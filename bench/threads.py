@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 from rich.console import Console
@@ -38,12 +39,19 @@ class Config:
     """JSON file for the results."""
 
 
-def paired(narrow: Callable[[], int], wide: Callable[[], int], seconds: float) -> dict[str, float]:
-    """How many times as fast `wide` is: the median and the middle half."""
-    found: list[float] = []
+def paired(narrow: Callable[[], int], wide: Callable[[], int], seconds: float) -> dict[str, Any]:
+    """How many times as fast `wide` is, and the frames per second of both: medians and the middle half of each."""
+    pairs: list[tuple[float, float]] = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
-        found.append(1 / rate(narrow, BURST_S) * rate(wide, BURST_S))
+        pairs.append((rate(narrow, BURST_S), rate(wide, BURST_S)))
+    return {
+        **quartiles([every / one for one, every in pairs]),
+        "frames_per_s": {"one": quartiles([one for one, _ in pairs]), "all": quartiles([every for _, every in pairs])},
+    }  # fmt: skip
+
+
+def quartiles(found: list[float]) -> dict[str, float]:
     low, median, high = statistics.quantiles(found, n=4) if len(found) > 1 else found * 3
     return {"median": median, "low": low, "high": high}
 
@@ -66,7 +74,8 @@ def main(config: Config) -> int:
         "emulators that share nothing": paired(apart(1), apart(wide), config.seconds),
     }
     for name, times in results.items():
-        print(f"{name}: {wide} threads run {spread(times)} times as fast as one")
+        frames = spread(times["frames_per_s"]["all"], ",.0f")
+        print(f"{name}: {wide} threads run {spread(times)} times as fast as one, {frames} frames/s")
     write_json(config.out, "threads.json", {"threads": wide, **results}, Console())
     return 0
 

@@ -17,6 +17,7 @@ def test_curves_and_decisions_of_all_together_are_read_from_the_folder(tmp_path:
     config = MasterConfig(stages="1-1,1-2", minutes=10, preset="cpu", out=tmp_path / "master")
     state = open_state(config, make_plan(config, cores=4), "abc")
     state.machine = {"cpu": "a processor", "gpu": "none"}
+    state.evaluations = {"student": {"sampled": {"1-1": {"clear_rate": 0.75, "episodes": 4}}}}
     rates = {"1-1": [0.2, 0.9, 0.6], "1-2": [0.0, 0.0, 0.1]}
     for stage, cleared in rates.items():
         run = config.out / f"specialist-{stage}"
@@ -42,6 +43,7 @@ def test_curves_and_decisions_of_all_together_are_read_from_the_folder(tmp_path:
     # Each made 10,000 decisions within the first half-minute.
     assert found["together"] == [[0.0, 2, round(20_000 / 30)]]
     assert found["hardware"] == "a processor, none"
+    assert found["evaluations"] == {"student": {"sampled": {"1-1": 0.75}}}
 
 
 def test_a_folder_without_a_master_is_refused(tmp_path: Path) -> None:

@@ -87,10 +87,9 @@ def specialists(work: Work) -> None:
 
 
 def staying(work: Work) -> list[str]:
-    """Specialists of mazes, which take by far the longest: they train without a break, as long as the others have at
-    least half of the places."""
-    mazes = [name for name in unfinished_ones(work) if recipes.is_maze(work.plan.groups[name])]
-    return mazes if 2 * len(mazes) <= work.state.parallel else []
+    """Specialists of slow stages: they train without a break while the others have at least half of the places."""
+    slow = [name for name in unfinished_ones(work) if not recipes.SLOW.isdisjoint(work.plan.groups[name])]
+    return slow if 2 * len(slow) <= work.state.parallel else []
 
 
 def unfinished_ones(work: Work) -> list[str]:

@@ -71,6 +71,11 @@ POLISH: Flags = {
 }  # fmt: skip
 
 
+SLOW = MAZES | {"2-2", "7-2"}
+"""Stages that take by far the longest: the mazes, and fish at random in the water (84 million decisions, and still
+short: 2026-11-18-more-minutes.md)."""
+
+
 def is_maze(stages: Iterable[str]) -> bool:
     return not MAZES.isdisjoint(stages)
 
