@@ -420,3 +420,12 @@ def sharing(kind: str) -> list[float]:
     breaks = [i for i, (before, after) in enumerate(pairwise(times), 1) if after[0] - before[0] > 600]
     # The half-minute in which they started is left out.
     return [rate for _, specialists, rate in times[max(breaks, default=0) + 1 :] if specialists >= 8]
+
+
+def threads(name: str, side: str) -> Figures:
+    """How many times as fast 16 threads are, with the middle half."""
+    ends = {name: "median", f"{name}-low": "low", f"{name}-high": "high"}
+    return {
+        figure: lambda key=key: f"{load('threads-16.json')[side][key]:.1f}"  # type: ignore[misc]
+        for figure, key in ends.items()
+    }

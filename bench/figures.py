@@ -44,6 +44,7 @@ from figure_sources import (
     stages_table,
     starts_table,
     startup,
+    threads,
     trainers,
     turns,
     unseen_by_32,
@@ -68,6 +69,8 @@ FIGURES: Figures = {
     **mastered_all("master-32", "master-h200.json"),
     **mastered_all("master-32-noise", "master-h200-noise.json"),
     **mastered_all("master-32-hour", "master-h200-hour.json"),
+    **threads("threads-16", "vector"),
+    **threads("threads-16-apart", "emulators that share nothing"),
     **cluster_model(),
     **{
         f"sharing-{kind}": lambda kind=kind: f"{round(median(sharing(kind)), -3):,.0f}"  # type: ignore[misc]
