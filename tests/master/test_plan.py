@@ -34,11 +34,12 @@ def test_stages_that_look_alike_share_a_specialist_where_both_are_asked_for() ->
     assert specialists_of(["7-2", "1-1"]) == {"7-2": ("7-2",), "1-1": ("1-1",)}
 
 
-def test_phases_end_one_after_the_other_and_the_last_with_the_time() -> None:
-    plan = make_plan(MasterConfig(stages="1", minutes=40, preset="cpu"), cores=2)
+@pytest.mark.parametrize(("preset", "explore"), [("cpu", 0.08), ("gpu", 0.04)])
+def test_phases_end_one_after_the_other_and_the_last_with_the_time(preset: Preset, explore: float) -> None:
+    plan = make_plan(MasterConfig(stages="1", minutes=40, preset=preset), cores=2)
     ends = [plan.ends_at(phase) for phase in plan.shares()]
     assert ends == sorted(ends)
-    assert ends[0] == pytest.approx(0.08 * 2400)
+    assert ends[0] == pytest.approx(explore * 2400)
     assert ends[-1] == pytest.approx(2400)
     assert plan.parallel == 1
 

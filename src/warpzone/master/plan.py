@@ -13,8 +13,13 @@ from warpzone.errors import ConfigError
 from warpzone.run.config import Preset
 from warpzone.run.presets import preset
 
-SHARES = {"explore": 0.08, "specialists": 0.5, "distil": 0.25, "polish": 0.12, "evaluate": 0.05}
-"""Of the whole time. What a phase leaves goes to the next, and exploration leaves most: it ends with the last trail."""
+SHARES: Mapping[str, dict[str, float]] = {
+    "cpu": {"explore": 0.08, "specialists": 0.5, "distil": 0.25, "polish": 0.12, "evaluate": 0.05},
+    # Many specialists at once are soon done; the one policy was still far behind them (2026-11-18-more-minutes.md).
+    "gpu": {"explore": 0.04, "specialists": 0.42, "distil": 0.34, "polish": 0.15, "evaluate": 0.05},
+}
+"""Of the whole time, by preset. What a phase leaves goes to the next, and exploration leaves most: it ends with the
+last trail."""
 LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 5.0, "evaluate": 2.0}
 """Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
 ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
@@ -87,9 +92,10 @@ class Plan:
 
     def shares(self) -> dict[str, float]:
         """A single specialist is the student: its time is that of both."""
+        shares = SHARES[self.preset]
         if len(self.groups) > 1:
-            return SHARES
-        return {**SHARES, "specialists": SHARES["specialists"] + SHARES["distil"], "distil": 0.0}
+            return shares
+        return {**shares, "specialists": shares["specialists"] + shares["distil"], "distil": 0.0}
 
     def ends_at(self, phase: str, from_s: float = 0.0) -> float:
         """Seconds of work, all phases together, at which a phase is to end if the time from `from_s` on is divided."""
