@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,6 +96,8 @@ class EvalConfig(TrainedAgent):
 
 
 SETTINGS = {"": EvalConfig}
+LINE_EVERY_S = 10.0
+"""Between two lines of progress where there is no terminal to draw a bar on."""
 KINDS = (".json", ".md", ".png")
 """What can be written, by the ending of the file's name."""
 Results = dict[str, list[StageResult]]
@@ -150,17 +153,25 @@ def _play(
     games: dict[str, GameResult] = {}
     single = [stage for stage in stages if stage != GAME]
     options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
+    said_s = time.monotonic()
     with Progress(console=console, transient=True) as bars:
         for mode in config.modes():
             trial = Trial(
                 config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads,
                 config.random_start,
             )  # fmt: skip
-            task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
+            every = len(stages) * trial.episodes_of()
+            task = bars.add_task(mode, total=every)
 
-            def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
-                before = [*single, GAME].index(stage) * total
-                bars.update(task, description=f"{mode} {stage}", completed=before + done)
+            def advance(
+                stage: str, done: int, total: int, mode: str = mode, task: TaskID = task, every: int = every
+            ) -> None:
+                done += [*single, GAME].index(stage) * total
+                bars.update(task, description=f"{mode} {stage}", completed=done)
+                nonlocal said_s
+                if not console.is_terminal and time.monotonic() - said_s >= LINE_EVERY_S:
+                    said_s = time.monotonic()
+                    print(f"[eval] {mode} {stage}: {done:,} of {every:,} episodes", flush=True)
 
             if single:
                 results[mode] = evaluate(agent, single, trial, advance, **options)
