@@ -18,10 +18,10 @@ WRITTEN = "<!-- Written by `python bench/reference.py docs` from the settings in
 SETTINGS = """# Settings
 
 The flags of `warpzone train`: `warpzone train -h` shows the common ones, `warpzone train --help-all` all of them. A
-boolean flag `--x` is switched off by `--no-x`. A setting that you do not give is taken from the run that is resumed,
-unless you give `--preset`. Otherwise it is taken from the [preset](#presets), or is the default. Which settings suit
-which stage: [settings by stage](stages.md). Network and algorithm: [settings of the learner](settings-learning.md).
-Flags of the other commands: [commands](commands.md).
+boolean flag `--x` is switched off by `--no-x`. Whole numbers may be written as `1e6`. A setting that you do not give is
+taken from the run that is resumed, unless you give `--preset`. Otherwise it is taken from the [preset](#presets), or is
+the default. Which settings suit which stage: [settings by stage](stages.md). Network and algorithm:
+[settings of the learner](settings-learning.md). Flags of the other commands: [commands](commands.md).
 
 ## Environment variables
 
