@@ -9,6 +9,7 @@ import pytest
 
 from tests.run.small_runs import small_run
 from warpzone.cli import eval as eval_command
+from warpzone.cli import progress
 
 
 def test_without_a_terminal_lines_say_how_far_it_is(
@@ -20,7 +21,7 @@ def test_without_a_terminal_lines_say_how_far_it_is(
     capsys.readouterr()
     assert eval_command.run(argv) == 0
     quick = capsys.readouterr().out  # over before the first line is due
-    monkeypatch.setattr(eval_command, "LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     assert eval_command.run(argv) == 0
     lines = re.findall(r"\[eval\] sampled (\S+): (\d) of 4 episodes", capsys.readouterr().out)
     assert lines[-1] == ("1-2", "4")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import TaskID
 from rich.table import Table
 
 from warpzone.agents.evaluation import MODES, Mode, StageResult, Trial, evaluate
@@ -21,6 +20,7 @@ from warpzone.agents.whole_game import GameResult, evaluate_game
 from warpzone.checkpoints.settings import from_json
 from warpzone.cli.flags import parse
 from warpzone.cli.info import made
+from warpzone.cli.progress import Bars
 from warpzone.cli.settings import TrainedAgent, writing
 from warpzone.envs.config import StageConfig, cores
 from warpzone.envs.stages import GAME, parse_stages
@@ -96,8 +96,6 @@ class EvalConfig(TrainedAgent):
 
 
 SETTINGS = {"": EvalConfig}
-LINE_EVERY_S = 10.0
-"""Between two lines of progress where there is no terminal to draw a bar on."""
 KINDS = (".json", ".md", ".png")
 """What can be written, by the ending of the file's name."""
 Results = dict[str, list[StageResult]]
@@ -153,25 +151,17 @@ def _play(
     games: dict[str, GameResult] = {}
     single = [stage for stage in stages if stage != GAME]
     options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
-    said_s = time.monotonic()
-    with Progress(console=console, transient=True) as bars:
+    with Bars("eval", "episodes", console) as bars:
         for mode in config.modes():
             trial = Trial(
                 config.episodes, mode, config.noop_max, config.sticky, config.seed, config.threads,
                 config.random_start,
             )  # fmt: skip
-            every = len(stages) * trial.episodes_of()
-            task = bars.add_task(mode, total=every)
+            task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
 
-            def advance(
-                stage: str, done: int, total: int, mode: str = mode, task: TaskID = task, every: int = every
-            ) -> None:
-                done += [*single, GAME].index(stage) * total
-                bars.update(task, description=f"{mode} {stage}", completed=done)
-                nonlocal said_s
-                if not console.is_terminal and time.monotonic() - said_s >= LINE_EVERY_S:
-                    said_s = time.monotonic()
-                    print(f"[eval] {mode} {stage}: {done:,} of {every:,} episodes", flush=True)
+            def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
+                before = [*single, GAME].index(stage) * total
+                bars.update(task, description=f"{mode} {stage}", completed=before + done)
 
             if single:
                 results[mode] = evaluate(agent, single, trial, advance, **options)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import Progress
 
 from warpzone.agents.montage import record_montage
 from warpzone.agents.recording import Style, record_best, record_episode, record_replay
 from warpzone.cli.eval import open_agent
 from warpzone.cli.flags import parse
+from warpzone.cli.progress import Bars
 from warpzone.cli.settings import TrainedAgent, writing
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.replays import load_replay
@@ -117,8 +117,11 @@ def _record_montage(config: RecordConfig, agent: Agent, out: Path, stages: list[
     if config.dry_run:
         print(f"[record] {len(stages)} stages of {config.checkpoint} to {out}")
         return
-    with writing(out, "--montage"), Progress(transient=True) as bars:
-        search, frames = bars.add_task("playing", total=len(stages)), bars.add_task("recording", total=None)
+    with writing(out, "--montage"), Bars("record", "stages") as bars:
+        search, frames = (
+            bars.add_task("playing", total=len(stages)),
+            bars.add_task("recording", total=None, units="frames"),
+        )
         takes = record_montage(
             agent, stages, out, tries=config.tries, seed=config.seed, threads=config.threads, rom=config.rom,
             on_search=lambda done, total: bars.update(search, completed=done),
