@@ -64,8 +64,8 @@ def rates_32(mode: str, file: str = "eval-32.json") -> list[float]:
     return [row["clear_rate"] for row in load(file)["results"][mode]]
 
 
-def mean_32(mode: str) -> float:
-    rates = rates_32(mode)
+def mean_32(mode: str, file: str = "eval-32.json") -> float:
+    rates = rates_32(mode, file)
     return sum(rates) / len(rates)
 
 
@@ -76,10 +76,19 @@ def half_width_32() -> float:
     return Z * sqrt(variance) / len(rows)
 
 
-def starts_table(file: str) -> str:
+def random_starts(name: str, known: str, random: str) -> Figures:
+    """A policy's clear rates from random starts beside those from starts that are known."""
+    return {
+        f"{name}-random-start-mean": lambda: percent(mean_32("sampled", random)),
+        f"{name}-random-start-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", random))),
+        f"{name}-random-start-table": lambda: starts_table(known, random),
+    }
+
+
+def starts_table(known: str, random: str) -> str:
     """Per cent of the sampled episodes cleared with up to 30 no-ops and with random starts, by world and stage."""
-    pairs = zip(rates_32("sampled"), rates_32("sampled", file), strict=True)
-    cells = [f"{100 * plain:.0f}, {100 * random:.0f}" for plain, random in pairs]
+    pairs = zip(rates_32("sampled", known), rates_32("sampled", random), strict=True)
+    cells = [f"{100 * plain:.0f}, {100 * other:.0f}" for plain, other in pairs]
     rows = [f"| {world} | {' | '.join(cells[4 * world - 4 : 4 * world])} |" for world in range(1, 9)]
     return table("| world | -1 | -2 | -3 | -4 |", rows)
 

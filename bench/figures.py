@@ -38,11 +38,11 @@ from figure_sources import (
     mastered_all,
     mean_32,
     percent,
+    random_starts,
     rates_32,
     ratio,
     sharing,
     stages_table,
-    starts_table,
     startup,
     threads,
     trainers,
@@ -54,7 +54,7 @@ from figure_sources import (
 )
 
 ROOT = Path(__file__).parents[1]
-RANDOM_START, FIRST = "eval-32-random-start.json", "eval-32-first.json"
+FIRST = "eval-32-first.json"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -129,9 +129,9 @@ FIGURES: Figures = {
     "32-sticky": lambda: percent(mean_32("sticky")),
     "32-first-mean": lambda: percent(mean(rates_32("sampled", FIRST))),
     "32-first-sticky": lambda: percent(mean(rates_32("sticky", FIRST))),
-    "32-random-start-mean": lambda: percent(mean(rates_32("sampled", RANDOM_START))),
-    "32-random-start-table": partial(starts_table, RANDOM_START),
-    "32-random-start-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", RANDOM_START))),
+    **random_starts("32", "eval-32.json", "eval-32-random-start.json"),
+    **random_starts("32-hour", "eval-32-hour.json", "eval-32-hour-random-start.json"),
+    "32-run-minutes": lambda: f"{sum(load('master-h200-85.json')['phases'].values()) / 60:.1f}",
     "game-sampled-mean": lambda: game("sampled", "mean_passed_without_death", ".1f"),
     "game-sampled-most": lambda: game("sampled", "most_passed_without_death", "d"),
     "game-sampled-games": lambda: game("sampled", "games", "d"),

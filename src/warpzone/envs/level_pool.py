@@ -1,4 +1,4 @@
-"""Environments that play generated levels, a few hundred at a time, of a given number or without end."""
+"""Environments that play generated levels, 128 at a time, of a given number or without end."""
 
 from __future__ import annotations
 
