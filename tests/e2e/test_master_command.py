@@ -84,7 +84,7 @@ def test_stopped_and_killed_on_its_way_it_still_ends_with_an_agent_and_its_card(
     card = json.loads((folder / "agent.json").read_text())
     assert card["master"]["machine"]["python"]
     assert any("--noisy-sticky 0.25" in one["command"] for one in card["master"]["commands"])
-    assert "short of the target: 1-2 0%, never cleared" in done.out
+    assert "short of the target: 1-2 sampled 0%, random start 0%: never cleared" in done.out
     assert json.loads((folder / "eval.json").read_text())["results"].keys() == {"sampled", "greedy", "sticky"}
 
 
