@@ -96,6 +96,7 @@ def test_what_a_setting_refuses_is_raised_as_its_own_sentence(capsys: pytest.Cap
         (["--cuont", "1"], "test has no flag --cuont: did you mean --count?"),
         (["--no-rate"], "test has no flag --no-rate"),
         (["--count", "many"], "--count takes a whole number such as 64 or 1e6, not 'many'."),
+        (["--count", "1.5e0"], "--count takes a whole number such as 64 or 1e6, not '1.5e0'."),
         (["--kind=c"], "--kind takes {a,b}, not 'c'."),
     ],
 )

@@ -174,6 +174,19 @@ def test_a_schedule_that_begins_anew_goes_back_no_further_than_the_best_success_
         assert rates == pytest.approx({100: 0.2, 200: 0.2, 299: 0.0, 300: 0.2}, abs=0.01)
 
 
+def test_the_best_success_is_slowly_forgotten_so_that_exploration_comes_back() -> None:
+    learner = Learner(make_policy(), LearnConfig(anneal_by_success=True))
+    learner.success = 0.8
+    learner.update(random_rollout(learner.policy))
+    learner.success = 0.1
+    for _ in range(3):
+        learner.update(random_rollout(learner.policy))
+    assert learner.best_success == pytest.approx(0.8 - 3e-7 * learner.per_update, abs=1e-12)
+    learner.success = 0.9
+    learner.update(random_rollout(learner.policy))
+    assert learner.best_success == 0.9
+
+
 def test_success_is_saved_so_that_a_resumed_run_has_the_same_rates() -> None:
     learner = Learner(make_policy(), LearnConfig(anneal_by_success=True, anneal_updates=101))
     learner.success = 0.5

@@ -79,8 +79,7 @@ class CheckpointKeeper:
 
         A rate from easier episodes (before random starts, say) is not one to compare with.
         """
-        comparable = self._best is not None and episodes_of(self._best) == episodes_of(meta)
-        known = self._best.clear_rate if self._best and comparable else {}
+        known = self._best.clear_rate if self._best and episodes_of(self._best) == episodes_of(meta) else {}
         best = sum(known.get(stage, 0.0) for stage in meta.clear_rate)
         return sum(meta.clear_rate.values()) >= max(best, 1e-9)
 

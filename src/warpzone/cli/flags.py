@@ -290,7 +290,11 @@ def _converted(text: str, kind: Any) -> Any:
             raise ValueError(text)
         return text.lower() in TRUE
     if kind is int:
-        return int(float(text)) if re.fullmatch(r"\d+(\.\d+)?e\d+", text.lower()) else int(text, 0)
+        if not re.fullmatch(r"\d+(\.\d+)?e\d+", text.lower()):
+            return int(text, 0)
+        if not float(text).is_integer():
+            raise ValueError(text)
+        return int(float(text))
     if kind in (float, Path):
         return kind(text)
     if get_origin(kind) is tuple:

@@ -118,10 +118,8 @@ def _record_montage(config: RecordConfig, agent: Agent, out: Path, stages: list[
         print(f"[record] {len(stages)} stages of {config.checkpoint} to {out}")
         return
     with writing(out, "--montage"), Bars("record", "stages") as bars:
-        search, frames = (
-            bars.add_task("playing", total=len(stages)),
-            bars.add_task("recording", total=None, units="frames"),
-        )
+        search = bars.add_task("playing", total=len(stages))
+        frames = bars.add_task("recording", total=None, units="frames")
         takes = record_montage(
             agent, stages, out, tries=config.tries, seed=config.seed, threads=config.threads, rom=config.rom,
             on_search=lambda done, total: bars.update(search, completed=done),
