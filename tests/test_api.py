@@ -137,7 +137,7 @@ def test_a_stage_that_ends_behind_a_pipe_gets_actions_with_down() -> None:
     assert resolve({"stages": "8-4", "action_type": "right"}, "cpu").view.action_type == "right"
 
 
-def test_mazes_have_settings_of_their_own_unless_others_are_given() -> None:
+def test_castles_and_mazes_have_settings_of_their_own_unless_others_are_given() -> None:
     def flat(**given: Any) -> dict[str, Any]:
         parts = resolve(given, "cpu").as_dict()
         return {name: value for part in parts.values() for name, value in part.items()}
@@ -151,7 +151,9 @@ def test_mazes_have_settings_of_their_own_unless_others_are_given() -> None:
 
     assert differs(stages="4-4") == {"gamma": 0.985, "trail_patience": 0}
     assert differs(stages="4-4,8-4") == {"gamma": 0.985, "trail_patience": 0, "action_type": "complex"}
+    assert differs(stages="4-4,6-4") == {"trail_patience": 0}
     assert differs(stages="4-4,1-1") == {}
+    assert differs(stages="6-4", trail_patience=7) == {"trail_patience": 7}
     assert differs(stages="7-4", gamma=0.9) == {"gamma": 0.9, "trail_patience": 0}
 
 

@@ -98,8 +98,15 @@ def test_every_command_is_one_that_train_takes(preset: Preset, stages: str, tmp_
         assert resolved.collect.num_envs == 512
         assert resolved.view.action_type == "complex"
     maze = settings(commands["specialist-8-4"][1:], {})
-    assert (maze.learn.gamma, maze.collect.noisy_sticky) == (0.985, 0)
+    assert (maze.learn.gamma, maze.collect.noisy_sticky) == ({"cpu": 0.985, "gpu": 0.99}[preset], 0)
+    assert (maze.view.stall_limit, maze.learn.bootstrap_stalls) == ((120, True), (60, False))[preset == "gpu"]
     if stages == "all":
+        assert settings(commands["specialist-6-4"][1:], {}).trail.trail_patience == 0
+        assert settings(commands["specialist-6-3"][1:], {}).trail.trail_patience > 0
+        water = settings(commands["specialist-2-2+7-2"][1:], {})
+        assert (water.learn.minibatch_size, water.trail.trail_patience) == (
+            {"cpu": 256, "gpu": 2048}[preset], {"cpu": 500_000, "gpu": 0}[preset],
+        )  # fmt: skip
         assert settings(commands["specialist-1-1"][1:], {}).collect.noisy_sticky == 0.25
     polished = settings(commands["polished"][1:], {})
     assert polished.collect.noisy_sticky == 0.25

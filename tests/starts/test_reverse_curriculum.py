@@ -217,6 +217,28 @@ def test_a_stage_is_left_alone_as_long_as_its_episodes_come_further_on_average()
     assert envs.queued != []
 
 
+def test_a_stage_whose_clear_rate_no_longer_rises_gets_its_trail() -> None:
+    made, envs = backward(patience=1000)
+    random = np.random.default_rng(0)
+
+    def play(episodes: int, rate: float) -> None:
+        for _ in range(episodes):
+            made.observe(slice(0, 4), ended(1, bool(random.random() < rate), False, False))
+
+    for rate in np.linspace(0.0, 0.6, 40):
+        play(100, float(rate))
+    assert envs.queued == []
+    play(6000, 0.6)
+    assert envs.queued != []
+
+
+def test_a_stage_that_is_cleared_almost_always_needs_no_trail() -> None:
+    made, envs = backward(patience=1000)
+    for i in range(6000):
+        made.observe(slice(0, 4), ended(1, i % 40 > 0, False, False))
+    assert envs.queued == []
+
+
 def test_a_stage_without_a_trail_always_begins_at_its_start() -> None:
     made = ReverseCurriculum({}, ["1-1"], TrailConfig(), lambda: np.array([1.0]))
     envs = Recorder()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from warpzone.run.presets import MAZES
+from warpzone.run.presets import CASTLES, MAZES
 
 Flags = Mapping[str, Any]
 """Flag without its dashes -> value; True is the flag alone, False its `--no-` form."""
@@ -43,6 +43,18 @@ CASTLE: Mapping[str, Flags] = {"cpu": {}, "gpu": {"gamma": 0.985}}
 # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once most
 # episodes from there succeed.
 MAZE: Flags = {"noisy-sticky": 0, "gamma": 0.985}
+# 8-4 stands still below its hidden block. Stalls that end sooner, and are worth nothing, took it past that: of four
+# specialists with 12 million decisions each, the only one that cleared it from its start (2026-11-18-hard-stages.md).
+LAST_MAZE: Mapping[str, Flags] = {
+    "cpu": {},
+    "gpu": {"gamma": 0.99, "stall-limit": 60, "bootstrap-stalls": False, "anneal-steps": 15_000_000},
+}
+# Fish at random: larger batches and one long schedule, as the rates rise while the learning rate falls and are lost
+# when it begins anew (2026-11-18-hard-stages.md).
+WATER: Mapping[str, Flags] = {
+    "cpu": {},
+    "gpu": {"num-envs": 1024, "minibatch-size": 2048, "trail-patience": 0, "anneal-steps": 30_000_000},
+}
 
 DISTILLED: Flags = {
     # The run that made the 32-stage policy: 90 % sampled after 16 minutes on one H200. The teachers know the way:
@@ -71,7 +83,8 @@ POLISH: Flags = {
 }  # fmt: skip
 
 
-SLOW = MAZES | {"2-2", "7-2"}
+WATERS = {"2-2", "7-2"}
+SLOW = MAZES | WATERS
 """Stages that take by far the longest: the mazes, and fish at random in the water (84 million decisions, and still
 short: 2026-11-18-more-minutes.md)."""
 
@@ -82,8 +95,16 @@ def is_maze(stages: Iterable[str]) -> bool:
 
 def specialist(preset: str, stages: Sequence[str]) -> Flags:
     """The recipe of a specialist."""
-    castle = all(stage.endswith("-4") for stage in stages)
-    return {**SPECIALIST[preset], **(CASTLE[preset] if castle else {}), **(MAZE if is_maze(stages) else {})}
+    flags = dict(SPECIALIST[preset])
+    if set(stages) <= CASTLES:
+        flags |= CASTLE[preset]
+    if is_maze(stages):
+        flags |= MAZE
+    if set(stages) == {"8-4"}:
+        flags |= LAST_MAZE[preset]
+    if set(stages) <= WATERS:
+        flags |= WATER[preset]
+    return flags
 
 
 def words(*parts: Flags) -> list[str]:

@@ -55,6 +55,7 @@ which V-trace corrects."""
 PRESETS = {"cpu": CPU, "gpu": GPU}
 NEEDS_DOWN = {"8-4", GAME}
 """Stages that can only be finished through pipes."""
+CASTLES = {f"{world}-4" for world in range(1, 9)}
 MAZES = {"4-4", "7-4", "8-4"}
 
 
@@ -79,12 +80,15 @@ def _has_cuda() -> bool:
 
 def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> TrainConfig:
     """The preset with what its stages need, but for what the user has given: the down button where pipes are on the
-    way; in mazes more foresight, and a trail from the start (docs/research/2026-11-16-mazes.md)."""
+    way, a trail at once in castles, so that Bowser is practised (docs/research/2026-11-18-hard-stages.md), and more
+    foresight in mazes (docs/research/2026-11-16-mazes.md)."""
     stages, needed = set(config.stage.names()), dict[str, tuple[str, object]]()
     if stages & NEEDS_DOWN:
         needed["action_type"] = "view", "complex"
+    if stages <= CASTLES:
+        needed["trail_patience"] = "trail", 0
     if stages <= MAZES:
-        needed |= {"gamma": ("learn", 0.985), "trail_patience": ("trail", 0)}
+        needed["gamma"] = "learn", 0.985
     for name, (group, value) in needed.items():
         if not is_given(name):
             config = config.changed(group, **{name: value})

@@ -32,8 +32,11 @@ BEFORE, BEHIND = 4, 9
 """How many moments before and after the first of these the frontier extends."""
 PART_RATE, EACH_RATE, START_RATE = 0.05, 0.1, 0.02
 """Update rates of the clear rates of parts, of places in them and of the true start."""
-REACH_RATE, FURTHER = 0.01, 1.02
-"""Update rate of the mean ground covered from the true start, and the gain that counts as progress."""
+REACH_RATE, FURTHER, BETTER = 0.01, 1.02, 0.01
+"""Update rate of the mean ground covered from the true start, and the gains, as a factor of it and as a difference of
+clear rates, that count as progress."""
+ENOUGH = 0.9
+"""Clear rate from which on a stage needs no trail."""
 NEVER = 1 << 62
 """Patience that no run uses up."""
 AUTO = "auto"
@@ -77,7 +80,7 @@ class Way:
         self.each = np.zeros(len(places))
         self.moments = np.zeros(len(self.starts))
         self._limits = np.cumsum([0, *(len(place) for place in places)])
-        self.mastery = self.reach = self.furthest = 0.0
+        self.mastery = self.best = self.reach = self.furthest = 0.0
 
     def choose(self, random: np.random.Generator) -> int:
         """Sample a start: at the frontier; or in a part where success is lost before the next one or is uncertain, at a
@@ -109,14 +112,17 @@ class Way:
         self.moments[start] += EACH_RATE * (cleared - self.moments[start])
 
     def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
-        """Record a finished episode from the true start. While there are clears or gains, the trail is not used."""
+        """Record a finished episode from the true start. While it is played better and better, no trail is used."""
         self.mastery += START_RATE * (cleared - self.mastery)
         self.reach += REACH_RATE * (ground - self.reach)
-        further = self.reach > FURTHER * self.furthest
+        further, better = self.reach > FURTHER * self.furthest, self.mastery > self.best + BETTER
         if further:
             self.furthest = self.reach
+        if better:
+            self.best = self.mastery
         if 0 < self.patience < NEVER:
-            self.patience = self.full_patience if cleared or further else max(self.patience - length, 0)
+            gains = further or better or self.mastery >= ENOUGH
+            self.patience = self.full_patience if gains else max(self.patience - length, 0)
 
     def need(self) -> float:
         """How much of its share the trail should have."""
@@ -130,18 +136,20 @@ class Way:
         """This way along a trail that was found; without one, it is never wanted again."""
         found = Way(places or [], self.full_patience)
         found.patience = 0 if places else NEVER
-        found.mastery, found.reach, found.furthest = self.mastery, self.reach, self.furthest
+        found.mastery, found.best = self.mastery, self.best
+        found.reach, found.furthest = self.reach, self.furthest
         return found
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
-            "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
+            "best": self.best, "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
             "each": self.each.tolist(), "moments": self.moments.tolist(),
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.patience, self.mastery = state["patience"], state["mastery"]
+        self.best = state.get("best", self.mastery)  # runs before 2026-11-18 have none
         self.reach, self.furthest = state["reach"], state["furthest"]
         if len(state["moments"]) == len(self.starts):
             self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
