@@ -74,12 +74,14 @@ class CheckpointKeeper:
         self._last_saved_s = self._clock()
         return saved
 
-    def _is_best(self, meta: CheckpointMeta) -> bool:
-        """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
+    def best_rates(self, meta: CheckpointMeta) -> dict[str, float]:
+        """Clear rates of `best`; none if they are from easier episodes (before random starts, say), as those are not to
+        be compared with."""
+        return self._best.clear_rate if self._best and episodes_of(self._best) == episodes_of(meta) else {}
 
-        A rate from easier episodes (before random starts, say) is not one to compare with.
-        """
-        known = self._best.clear_rate if self._best and episodes_of(self._best) == episodes_of(meta) else {}
+    def _is_best(self, meta: CheckpointMeta) -> bool:
+        """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one."""
+        known = self.best_rates(meta)
         best = sum(known.get(stage, 0.0) for stage in meta.clear_rate)
         return sum(meta.clear_rate.values()) >= max(best, 1e-9)
 

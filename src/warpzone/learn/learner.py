@@ -32,6 +32,9 @@ LR_BY_SUCCESS = 0.6
 FORGOTTEN = 1e-7
 """Of the best success, per decision: a task that has become harder (random starts, noise) gets its exploration back."""
 
+OF_WEIGHTS = ("policy", "optimizer", "scaler", "reward_scale", "popart")
+"""The parts of the learner's state that belong to its weights; the others count what was done."""
+
 
 class Learner:
     """Turns rollouts into weights. `policy` is moved to `device` and trained in place."""

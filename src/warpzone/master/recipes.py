@@ -43,18 +43,21 @@ CASTLE: Mapping[str, Flags] = {"cpu": {}, "gpu": {"gamma": 0.985}}
 # The way back from a wrong turn is long. Noise would delay the reverse curriculum, which moves its start back once most
 # episodes from there succeed.
 MAZE: Flags = {"noisy-sticky": 0, "gamma": 0.985}
-# 8-4 stands still below its hidden block. Stalls that end sooner, and are worth nothing, took it past that: of four
-# specialists with 12 million decisions each, the only one that cleared it from its start (2026-11-18-hard-stages.md).
+KEPT: Flags = {"go-back": 0.5}  # for what was seen to be lost within a minute
+# 8-4 stands still below its hidden block. Where a stall is worth nothing, two of three specialists came past it within
+# 12 million decisions, and the one that ended stalls sooner kept it (2026-11-18-hard-stages.md).
 LAST_MAZE: Mapping[str, Flags] = {
     "cpu": {},
-    "gpu": {"gamma": 0.99, "stall-limit": 60, "bootstrap-stalls": False, "anneal-steps": 15_000_000},
+    "gpu": {"gamma": 0.99, "stall-limit": 60, "bootstrap-stalls": False, "anneal-steps": 15_000_000, **KEPT},
 }
 # Fish at random: larger batches and one long schedule, as the rates rise while the learning rate falls and are lost
 # when it begins anew (2026-11-18-hard-stages.md).
 WATER: Mapping[str, Flags] = {
     "cpu": {},
-    "gpu": {"num-envs": 1024, "minibatch-size": 2048, "trail-patience": 0, "anneal-steps": 30_000_000},
-}
+    "gpu": {
+        "num-envs": 1024, "minibatch-size": 2048, "trail-patience": 0, "anneal-steps": 30_000_000, **KEPT,
+    },
+}  # fmt: skip
 
 DISTILLED: Flags = {
     # The run that made the 32-stage policy: 90 % sampled after 16 minutes on one H200. The teachers know the way:

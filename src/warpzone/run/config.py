@@ -66,6 +66,8 @@ class RunConfig:
     """Stop when fresh episodes show this clear rate with 95 % confidence (0 = never)."""
     eval_episodes: int = 256
     """Fresh episodes per stage to confirm the clear rate."""
+    go_back: float = 0.0
+    """Return to the best weights below this share of their clear rate (0 = never)."""
     log_interval: int = 5
     """Updates between metrics records."""
     torch_threads: int = 0
@@ -88,7 +90,7 @@ class RunConfig:
             self, "total_updates", "total_steps", "time_limit", "torch_threads", "video_interval", "seed", at_least=0
         )  # fmt: skip
         require(self, "log_interval", "eval_episodes", at_least=1)
-        require(self, "until_clear_rate", "teacher_rate", at_least=0, at_most=1)
+        require(self, "until_clear_rate", "teacher_rate", "go_back", at_least=0, at_most=1)
         if not self.run_name or "/" in self.run_name or self.run_name.startswith("."):
             raise ConfigError(f"{self.run_name!r} is no name for a run: use a plain folder name.")
 
@@ -278,6 +280,8 @@ class TrainConfig:
             raise ConfigError("--trails is for one learner: leave it or --gpus out.")
         if self.run.teachers:
             raise ConfigError("--teachers is for one learner: leave it or --gpus out.")
+        if self.run.go_back:
+            raise ConfigError("--go-back is for one learner: leave it or --gpus out.")
         counts = {"--num-envs": self.collect.num_envs, "--minibatch-size": self.learn.minibatch_size}
         counts |= {"--env-hosts": scale.env_hosts} if scale.on_cluster else {}
         for name, count in counts.items():

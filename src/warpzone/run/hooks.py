@@ -9,12 +9,14 @@ from typing import Protocol
 from warpzone.agents.evaluation import StageResult, Trial, evaluate_stage
 from warpzone.agents.intervals import clears_needed
 from warpzone.agents.recording import RecordingStopped, Style, record_episode
-from warpzone.errors import ConfigError
+from warpzone.errors import CheckpointError, ConfigError
 from warpzone.run.session import Session
 from warpzone.watch.episodes import WINDOW_EPISODES
 
 DECISIONS_PER_EPISODE = 250
 """About what clearing a stage takes."""
+LEAST_TO_LOSE = 0.2
+"""Mean clear rate of the best weights from which on it is worth to go back to them."""
 MOST_WINDOWS = 8
 """The longest wait between evaluations, in windows of episodes."""
 
@@ -94,6 +96,42 @@ class SaveCheckpoints:
 
     def run(self) -> None:
         self.session.save_due()
+
+
+@dataclass
+class GoBack:
+    """Goes back to the best weights when most of what they could do is lost, and learns on half as fast."""
+
+    session: Session
+    phase = "go back"
+
+    def due(self) -> bool:
+        share, now, best = (
+            self.session.config.run.go_back,
+            self._mean(self._rates()),
+            self._mean(self._best()),
+        )
+        return share > 0 and best >= LEAST_TO_LOSE and bool(self._rates()) and now < share * best
+
+    def run(self) -> None:
+        session, now, best = self.session, self._mean(self._rates()), self._mean(self._best())
+        try:
+            session.go_back()
+        except CheckpointError as error:
+            session.say(f"[train][warn] can't go back to the best weights: {error}")
+            return
+        session.say(
+            f"[train] clear rate {now:.0%} after {best:.0%}: back to the best weights, half the learning rate"
+        )
+
+    def _rates(self) -> dict[str, float]:
+        return self.session.progress.clear_rate
+
+    def _best(self) -> dict[str, float]:
+        return self.session.best_rates()
+
+    def _mean(self, rates: dict[str, float]) -> float:
+        return sum(rates.values()) / len(self.session.stages)
 
 
 @dataclass

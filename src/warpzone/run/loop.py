@@ -15,7 +15,7 @@ from warpzone.run.build import Placement
 from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control
 from warpzone.run.following import dismiss, lead
-from warpzone.run.hooks import ConfirmTarget, Hook, LogMetrics, RecordVideos, SaveCheckpoints
+from warpzone.run.hooks import ConfirmTarget, GoBack, Hook, LogMetrics, RecordVideos, SaveCheckpoints
 from warpzone.run.log import Display
 from warpzone.run.progress import Progress
 from warpzone.run.session import Session, make_plan, open_session
@@ -63,7 +63,9 @@ def train(config: TrainConfig, display: Display, placement: Placement | None = N
         log = LogMetrics(session)
         # Logging comes before saving, so that a checkpoint holds what the next record starts from; saving before what
         # takes long and can fail.
-        hooks: list[Hook] = [log, SaveCheckpoints(session), RecordVideos(session), ConfirmTarget(session)]
+        hooks: list[Hook] = [
+            log, SaveCheckpoints(session), GoBack(session), RecordVideos(session), ConfirmTarget(session),
+        ]  # fmt: skip
         with session.saved_at_the_end():
             reason = run_updates(session, control, log, hooks)
         outcome = Outcome(
