@@ -44,8 +44,15 @@ void load(Emulator& e, const nb::bytes& blob) {
 /// Players, the buttons that each action holds, and memory for observations.
 struct Vector {
     Players players;
-    std::vector<u8> actions;
-    std::shared_ptr<Memory> memory;
+    const std::vector<u8> actions;
+    const std::shared_ptr<Memory> memory;
+
+    Vector(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> targets, int environments,
+           int threads, bool owned, const Players::Arrays& arrays, std::vector<u8> actions)
+        : players(std::move(game), has_wram, std::move(targets), environments, threads, owned, arrays),
+          actions(std::move(actions)),
+          memory(std::make_shared<Memory>(players.memory_size(),
+                                          [this](u8* block) { players.prepare(block); })) {}
 
     /// An array that nobody else has. Its memory comes back when the last array or buffer that refers to it
     /// is gone, even if that is after the vector.
@@ -60,11 +67,13 @@ struct Vector {
         return Bytes(lease->block, {static_cast<std::size_t>(players.environments()), kHeight, kWidth, 3},
                      owner);
     }
-    void check(std::size_t entries, std::size_t observations) const {
-        const auto n = static_cast<std::size_t>(players.environments());
-        if (entries != n) throw nb::value_error("Give one entry for each environment.");
-        if (observations != n * Screen{nullptr, true}.size())
+    void check(std::size_t entries, const Array<u8>& observations) const {
+        if (entries != static_cast<std::size_t>(players.environments()))
+            throw nb::value_error("Give one entry for each environment.");
+        if (observations.size() != players.frames_size())
             throw nb::value_error("The array of observations has the wrong size for this vector.");
+        if (players.owned() && !memory->has_taken(observations.data()))
+            throw nb::value_error("The array of observations must be one of `frames`.");
     }
     /// Throws where there is no such action.
     nb::bytes buttons(const Actions& chosen) const {
@@ -178,17 +187,15 @@ void bind_compat(nb::module_& m) {
                 const Players::Arrays arrays{start.data(), info.data(), reward.data(),
                                              reinterpret_cast<u8*>(done.data())};
                 nb::gil_scoped_release release;
-                new (self) Vector{Players(std::move(game), has_wram, std::move(all), static_cast<int>(n),
-                                          threads, owned, arrays),
-                                  {held, held + actions.size()},
-                                  std::make_shared<Memory>(n * Screen{nullptr, true}.size())};
+                new (self) Vector(std::move(game), has_wram, std::move(all), static_cast<int>(n), threads,
+                                  owned, arrays, {held, held + actions.size()});
             },
             "rom"_a, nb::kw_only(), "has_wram"_a, "targets"_a, "actions"_a, "threads"_a, "owned"_a, "start"_a,
             "info"_a, "reward"_a, "done"_a, nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(),
             nb::keep_alive<1, 10>(), nb::keep_alive<1, 11>())
         .def("reset",
              [](Vector& v, Array<const bool> mask, Array<u8> observations) {
-                 v.check(mask.size(), observations.size());
+                 v.check(mask.size(), observations);
                  nb::gil_scoped_release release;
                  v.players.reset(reinterpret_cast<const u8*>(mask.data()), observations.data());
              })
@@ -196,7 +203,7 @@ void bind_compat(nb::module_& m) {
         .def("buttons", &Vector::buttons)
         .def("step",
              [](Vector& v, const nb::bytes& buttons, Array<u8> observations) {
-                 v.check(buttons.size(), observations.size());
+                 v.check(buttons.size(), observations);
                  nb::gil_scoped_release release;
                  v.players.step(reinterpret_cast<const u8*>(buttons.c_str()), observations.data());
              })

@@ -133,7 +133,7 @@ struct Console {
     Pad pads[2];
     Screen screen;
     Colours colours;
-    std::unique_ptr<Shown> shown;  ///< may be null
+    Shown* shown = nullptr;  ///< of the screen, if anybody keeps it
     /// Pass over loops that wait and draw late what is not asked for; off in the tests that compare with it
     /// on.
     bool skip_idle_loops = true;

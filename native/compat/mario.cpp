@@ -182,6 +182,8 @@ Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Ta
                  int environments, int threads, bool owned, const Arrays& arrays)
     : targets_(std::move(targets)),
       start_of_(static_cast<std::size_t>(environments)),
+      owned_(owned),
+      unkept_(owned ? 0 : static_cast<std::size_t>(environments), Shown(false)),
       arrays_(arrays),
       team_(threads, {}) {
     const std::size_t size = Screen{nullptr, true}.size();
@@ -191,7 +193,6 @@ Players::Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Ta
             std::make_unique<Player>(game, has_wram, Screen{origin_screens_.data() + i * size, true}));
     for (std::size_t i = 0; i < static_cast<std::size_t>(environments); ++i)
         players_.push_back(std::make_unique<Player>(game, has_wram, Screen{nullptr, true}));
-    for (const auto& player : players_) player->watch_screen(owned);
     const std::function<void(int)> prepare = [this](int i) {
         origins_[static_cast<std::size_t>(i)]->skip_start_screen(targets_[static_cast<std::size_t>(i)]);
         origins_[static_cast<std::size_t>(i)]->backup();
@@ -212,10 +213,25 @@ void Players::report(std::size_t i, const Outcome& out) {
     arrays_.done[i] = out.done;
 }
 
+void Players::prepare(u8* observations) const {
+    if (owned_)
+        for (std::size_t i = 0; i < players_.size(); ++i)
+            new (observations + frames_size() + i * sizeof(Shown)) Shown;
+}
+
+Shown* Players::shown(std::size_t i, u8* observations) {
+    return owned_ ? std::launder(reinterpret_cast<Shown*>(observations + frames_size())) + i : &unkept_[i];
+}
+
+Player& Players::on(std::size_t i, u8* observations) {
+    Player& p = *players_[i];
+    p.draw_to(observations + i * p.console().screen.size(), shown(i, observations));
+    return p;
+}
+
 void Players::begin(std::size_t i, u8* observations) {
     start_of_[i] = arrays_.start[i];
-    Player& p = *players_[i];
-    p.draw_to(observations + i * p.console().screen.size());
+    Player& p = on(i, observations);
     p.begin_like(*origins_.at(static_cast<std::size_t>(start_of_[i])));
     report(i, {0, false, info_of(p.ram())});
 }
@@ -223,7 +239,10 @@ void Players::begin(std::size_t i, u8* observations) {
 void Players::reset(const u8* mask, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
-        if (mask[i]) begin(i, observations);
+        if (mask[i])
+            begin(i, observations);
+        else  // somebody may have copied a frame there
+            shown(i, observations)->forget();
     });
 }
 
@@ -231,8 +250,7 @@ void Players::step(const u8* buttons, u8* observations) {
     run([&](int index) {
         const auto i = static_cast<std::size_t>(index);
         if (arrays_.done[i]) return begin(i, observations);
-        Player& p = *players_[i];
-        p.draw_to(observations + i * p.console().screen.size());
+        Player& p = on(i, observations);
         p.console().pads[0].buttons = buttons[i];
         report(i, p.play(targets_[static_cast<std::size_t>(start_of_[i])].single()));
     });

@@ -66,11 +66,12 @@ class Player {
     void skip_start_screen(const Target& target);
     /// The start of another player with the same cartridge, as `restore` would give it there.
     void begin_like(const Player& other);
-    /// Remember what is painted. `kept`: nobody else writes to the screen from now on, so that what has not
-    /// changed may be left.
-    void watch_screen(bool kept) { console_.shown = std::make_unique<Shown>(kept); }
-    /// From now on the screen is there. It is complete after the next frame or start.
-    void draw_to(u8* pixels) { console_.screen.pixels = pixels; }
+    /// From now on the screen is there, and `shown` what it shows. It is complete after the next frame or
+    /// start.
+    void draw_to(u8* pixels, Shown* shown) {
+        console_.screen.pixels = pixels;
+        console_.shown = shown;
+    }
     /// Forget the last step: the next one is compared with now.
     void mark();
     /// What gym-super-mario-bros does in a step with the buttons that are held.
@@ -98,7 +99,8 @@ class Players {
         double* reward;
         u8* done;
     };
-    /// `targets`: where episodes may begin. `owned`: nobody else writes to the observations.
+    /// `targets`: where episodes may begin. `owned`: nobody else writes to the observations, and behind them,
+    /// in the same memory, is what they show, as `prepare` has put it there.
     Players(std::shared_ptr<const Game> game, bool has_wram, std::vector<Target> targets, int environments,
             int threads, bool owned, const Arrays& arrays);
 
@@ -109,17 +111,27 @@ class Players {
     /// A step of every environment; those that are over begin anew, as by `reset`.
     void step(const u8* buttons, u8* observations);
     int environments() const { return static_cast<int>(players_.size()); }
+    bool owned() const { return owned_; }
+    /// Bytes of the observations, and of what is behind them.
+    std::size_t memory_size() const { return frames_size() + (owned_ ? players_.size() * sizeof(Shown) : 0); }
+    std::size_t frames_size() const { return players_.size() * Screen{nullptr, true}.size(); }
+    void prepare(u8* observations) const;
     const Player& player(int i) const { return *players_[static_cast<std::size_t>(i)]; }
 
   private:
     void run(const std::function<void(int)>& item);
     void begin(std::size_t i, u8* observations);
+    /// The player draws its part of the observations.
+    Player& on(std::size_t i, u8* observations);
+    Shown* shown(std::size_t i, u8* observations);
     void report(std::size_t i, const Outcome& out);
 
     std::vector<Target> targets_;
     std::vector<std::unique_ptr<Player>> origins_, players_;
     std::vector<u8> origin_screens_;
     std::vector<i64> start_of_;
+    const bool owned_;
+    std::vector<Shown> unkept_;  ///< of each environment, if others may write to the observations
     Arrays arrays_;
     Team team_;
 };

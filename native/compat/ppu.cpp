@@ -128,7 +128,7 @@ void draw_sprite(Console& k, int i, int y, u8* line, int from, int to) {
 
 /// What was painted, if that is known; forgotten when the screen is another.
 Shown* shown_on(Console& k) {
-    Shown* const s = k.shown.get();
+    Shown* const s = k.shown;
     if (!s || !s->kept) return s;
     if (s->pixels != k.screen.pixels) s->forget();
     s->pixels = k.screen.pixels;

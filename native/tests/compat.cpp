@@ -15,17 +15,28 @@ using namespace wz;
 using namespace wz::test;
 
 struct Player {
-    std::vector<u8> pixels;
+    std::vector<u8> pixels, others;
+    std::unique_ptr<compat::Shown> shown, shown_by_others;
     compat::Console k;
 
     Player(const std::shared_ptr<const compat::Game>& game, bool fast, bool kept = true)
-        : pixels(compat::Screen{nullptr, fast}.size()) {
+        : pixels(compat::Screen{nullptr, fast}.size()),
+          others(pixels),
+          shown(std::make_unique<compat::Shown>(kept)),
+          shown_by_others(std::make_unique<compat::Shown>(kept)) {
         k.game = game;
         k.cartridge = game->cartridge.get();
         k.screen = {pixels.data(), fast};
         k.skip_idle_loops = k.translate = fast;
-        if (fast) k.shown = std::make_unique<compat::Shown>(kept);
+        if (fast) k.shown = shown.get();
         compat::reset(k);
+    }
+    /// Goes on with the other screen, of which it is known what it shows.
+    void swap_screens() {
+        pixels.swap(others);
+        shown.swap(shown_by_others);
+        k.screen.pixels = pixels.data();
+        k.shown = shown.get();
     }
 };
 
@@ -45,16 +56,16 @@ const char* difference(const Player& fast, const Player& slow) {
     return nullptr;
 }
 
-/// Whether both are the same for so many steps. Now and then the fast one gets another screen, and a third
-/// one's is overwritten before every step.
+/// Whether all are the same for so many steps. Now and then the fast one gets another screen, that of a third
+/// one is overwritten before every step, and a fourth one has two in turns.
 bool same(const std::vector<u8>& image, int steps, Random& random, const char* name) {
     const auto game = compat::Game::of(image);
-    Player fast(game, true), slow(game, false), painted(game, true, false);
+    Player fast(game, true), slow(game, false), painted(game, true, false), turns(game, true);
     std::vector<u8> other;
     u8 held = 0;
     for (int i = 0; i < steps; ++i) {
         if (i % 16 == 0) held = static_cast<u8>(i < 100 ? 8 * (i / 16 % 2) : random() & ~12u);
-        for (Player* player : {&fast, &slow, &painted}) player->k.pads[0].buttons = held;
+        for (Player* player : {&fast, &slow, &painted, &turns}) player->k.pads[0].buttons = held;
         if (i % 13 == 12) {
             fast.pixels.swap(other);
             fast.pixels.assign(other.size(), 0xAA);
@@ -64,7 +75,9 @@ bool same(const std::vector<u8>& image, int steps, Random& random, const char* n
         compat::step(slow.k);
         std::memset(painted.pixels.data(), 0xAA, painted.pixels.size());
         compat::step(painted.k);
-        for (const Player* player : {&fast, &painted})
+        turns.swap_screens();
+        compat::step(turns.k);
+        for (const Player* player : {&fast, &painted, &turns})
             if (const char* what = difference(*player, slow)) {
                 std::printf("%s, step %d: %s differs\n", name, i, what);
                 return false;

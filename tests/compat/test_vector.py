@@ -73,14 +73,16 @@ def test_a_reset_takes_stages_and_seeds_as_the_single_one_does() -> None:
 def test_a_kept_array_shows_what_a_new_one_would(mode: AutoresetMode) -> None:
     """Only what has changed is written to it: on stages of every kind, standing, running and dying."""
     stages = ["1-1", "1-2", "1-3", "2-2", "3-1", "4-4", "8-4"]
-    painted, kept = (
+    painted, kept, turns = (
         warpzone.compat.vector(
             "SuperMarioBrosRandomStages-v0", 8, actions=SIMPLE_MOVEMENT, stages=stages, threads=2,
-            autoreset_mode=mode, copy=copy,
+            autoreset_mode=mode, **options,
         )
-        for copy in (True, False)
+        for options in ({"writable": True}, {"copy": False}, {})
     )  # fmt: skip
-    assert np.array_equal(painted.reset(seed=3)[0], kept.reset(seed=3)[0])
+    whole = painted.reset(seed=3)[0]
+    assert np.array_equal(whole, kept.reset(seed=3)[0])
+    assert np.array_equal(whole, turns.reset(seed=3)[0])
     rng = np.random.default_rng(5)
     changed, ends = 0, 0
     for step in range(600):
@@ -89,20 +91,33 @@ def test_a_kept_array_shows_what_a_new_one_would(mode: AutoresetMode) -> None:
         before = painted._frames
         whole, _, done, _, _ = painted.step(actions)
         assert np.array_equal(whole, kept.step(actions)[0]), step
+        assert np.array_equal(whole, turns.step(actions)[0]), step
         changed += not np.array_equal(before, whole)
         ends += int(done.sum())
         if step == 300:  # some begin anew while the others stand
             mask = np.arange(8) % 2 == 0
             again = painted.reset(options={"reset_mask": mask})[0]
             assert np.array_equal(again, kept.reset(options={"reset_mask": mask})[0])
+            assert np.array_equal(again, turns.reset(options={"reset_mask": mask})[0])
     assert ends > 3
     assert changed > 300
 
 
-def test_a_kept_array_cannot_be_written_to() -> None:
-    frames, _ = warpzone.compat.vector("SuperMarioBros-1-1-v0", 1, copy=False).reset()
+@pytest.mark.parametrize("copy", [True, False])
+def test_arrays_cannot_be_written_to_unless_that_is_asked_for(copy: bool) -> None:
+    frames, _ = warpzone.compat.vector("SuperMarioBros-1-1-v0", 1, copy=copy).reset()
     with pytest.raises(ValueError, match="read-only"):
         frames[:] = 0
+    frames, _ = warpzone.compat.vector("SuperMarioBros-1-1-v0", 1, writable=True).reset()
+    frames[:] = 0
+    assert not frames.any()
+
+
+def test_an_array_that_is_not_the_vectors_own_is_refused() -> None:
+    vector = warpzone.compat.vector("SuperMarioBros-1-1-v0", 1)
+    vector.reset()
+    with pytest.raises(ValueError, match="one of `frames`"):
+        vector._engine().step(bytes(1), np.zeros((1, 240, 256, 3), np.uint8))
 
 
 def test_without_copies() -> None:
@@ -115,6 +130,7 @@ def test_without_copies() -> None:
     ("arguments", "message"),
     [
         ({"id": "SuperMarioBros-9-1-v0"}, "There is no environment"),
+        ({"copy": False, "writable": True}, "never writable"),
         ({"num_envs": 0}, "num_envs"),
         ({"threads": -1}, "threads"),
         ({"threads": "2"}, "threads"),
@@ -148,9 +164,11 @@ def test_bad_calls() -> None:
             call()
 
 
-def test_each_step_gives_an_array_of_its_own() -> None:
+@pytest.mark.parametrize("writable", [True, False])
+def test_each_step_gives_an_array_of_its_own(writable: bool) -> None:
     id = "SuperMarioBros-1-1-v0"
-    copies, shared = (warpzone.compat.vector(id, num_envs=2, copy=copy) for copy in (True, False))
+    copies = warpzone.compat.vector(id, num_envs=2, writable=writable)
+    shared = warpzone.compat.vector(id, num_envs=2, copy=False)
     before, _ = copies.reset()
     kept = before.copy()
     same, _ = shared.reset()
@@ -160,9 +178,10 @@ def test_each_step_gives_an_array_of_its_own() -> None:
         assert np.array_equal(frames, same)
         assert np.array_equal(before, kept)
         kept, before = frames.copy(), frames
-    before[:] = 0  # what is done to it is not seen later, nor after a reset of others
+    if writable:
+        before[:] = 0  # what is done to it is not seen later, nor after a reset of others
     again, _ = copies.reset(options={"reset_mask": np.array([True, False])})
-    assert not again[1].any()
+    assert np.array_equal(again[1], before[1])
     assert np.array_equal(copies.step([128, 64])[0][1], shared.step([128, 64])[0][1])
 
 

@@ -46,9 +46,10 @@ def _checked(stages: Sequence[str] | None) -> Sequence[str] | None:
 class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
     """`num_envs` environments of one id, each the same step by step as a single one.
 
-    Observations are frames [num_envs, 240, 256, 3], each step in an array that nobody else has: its memory is used
-    again only when nothing refers to it any more. With `copy=False` they are always the same array, read-only, in
-    which the next step writes what has changed. `actions` is a list for JoypadSpace; without it, actions are bytes.
+    Observations are frames [num_envs, 240, 256, 3], each step in an array of its own: its memory is used again only
+    when nothing refers to it any more. It is read-only, as only what has changed is painted anew then; one that is
+    `writable` is painted whole. With `copy=False` it is always the same array. `actions` is a list for JoypadSpace;
+    without it, actions are bytes.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 60}  # noqa: RUF012
@@ -63,6 +64,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         threads: int = 0,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        writable: bool = False,
         render_mode: str | None = None,
     ) -> None:
         entry = _entry(id)
@@ -70,6 +72,8 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             raise ConfigError(f"num_envs must be a whole number above zero, not {num_envs!r}.")
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
+        if writable and not copy:
+            raise ConfigError("copy=False returns the same array at every step, which is never writable.")
         if stages is not None and not entry.random:
             raise ConfigError(
                 f"{id} plays one thing: stages are for SuperMarioBrosRandomStages-v0 and the like."
@@ -78,7 +82,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
         self.render_mode = render_mode
         self._mode = autoreset_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
-        self._copy = copy
+        self._copy, self._writable = copy, writable
         self._stages = _checked(stages)
         self._random = entry.random
         self.single_observation_space = gym.spaces.Box(0, 255, SCREEN_SHAPE_24_BIT, np.uint8)
@@ -103,17 +107,14 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             targets=self._targets(entry),
             actions=held,
             threads=thread_count(threads, num_envs),
-            owned=not copy,
+            owned=not writable,
             start=self._start,
             info=self._info,
             reward=self._reward,
             done=self._done,
         )
-        self._frames = self._vector.frames()
+        self._draw_on(self._vector.frames())
         self._frames[:] = 0
-        if not copy:  # what a caller wrote would stay where the frame does not change
-            self._read_only = self._frames.view()
-            self._read_only.flags.writeable = False
 
     @staticmethod
     def _action_bytes(actions: Sequence[Sequence[str]] | None) -> bytes:
@@ -151,9 +152,12 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
                 world, stage = draw_stage(self._generators[i], self._stages if stages is None else stages)
                 self._start[i] = world * STAGES + stage
 
-    def _seen(self) -> NDArray[np.uint8]:
-        """The frames for the caller."""
-        return self._frames if self._copy else self._read_only
+    def _draw_on(self, frames: NDArray[np.uint8]) -> None:
+        """From now on frames are painted there; the caller sees them there too."""
+        self._frames = frames
+        self._seen = frames.view()
+        # Otherwise what a caller wrote would stay wherever a later frame is the same.
+        self._seen.flags.writeable = self._writable
 
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = self._blank.copy()
@@ -179,13 +183,13 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             if value is not None:
                 generator.seed(value)
         if self._copy:
-            frames = self._engine().frames()
-            frames[:] = self._frames
-            self._frames = frames
+            before = self._frames
+            self._draw_on(self._engine().frames())
+            self._frames[:] = before
         self._draw_starts(mask, _checked(options.get("stages")))
         self._engine().reset(np.ascontiguousarray(mask), self._frames)
         self._begun = True
-        return self._seen(), self._infos()
+        return self._seen, self._infos()
 
     def step(
         self, actions: Any
@@ -206,7 +210,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
                 raise ValueError("cannot step in a done environment! call `reset`")
             self._draw_starts(self._done)
         if self._copy:
-            self._frames = self._engine().frames()
+            self._draw_on(self._engine().frames())
         self._engine().step(held, self._frames)
         reward, done, infos = self._reward.copy(), self._done.copy(), self._infos()
         if self._mode == AutoresetMode.SAME_STEP and np.count_nonzero(done):
@@ -217,7 +221,7 @@ class MarioVector(VectorEnv[NDArray[np.uint8], NDArray[np.int64], Any]):
             self._engine().reset(done, self._frames)
             infos = {**self._infos(), "final_obs": final, "_final_obs": done.copy(), "final_info": infos}
             infos["_final_info"] = done.copy()
-        return self._seen(), reward, done, np.zeros(self.num_envs, np.bool_), infos
+        return self._seen, reward, done, np.zeros(self.num_envs, np.bool_), infos
 
     @property
     def ram(self) -> NDArray[np.uint8]:
