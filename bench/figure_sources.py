@@ -251,27 +251,31 @@ def from_enter() -> list[float]:
     return [run["from_enter_s"] for run in load("learning-h200.json")["runs"][1:] if "from_enter_s" in run]
 
 
+def master_rates(file: str, mode: str) -> list[float]:
+    """Clear rates of the policy that a master chose, stage by stage."""
+    state = load(file)
+    return [row["clear_rate"] for row in state["evaluations"][state["chosen"]][mode].values()]
+
+
+def master_mean(file: str, mode: str) -> str:
+    rates = master_rates(file, mode)
+    return percent(sum(rates) / len(rates))
+
+
 def mastered(name: str, file: str, counted: tuple[int, ...] = ()) -> Figures:
     """One policy by one command, `warpzone master`; `counted`: how many stages reach that per cent."""
 
-    def rates(mode: str) -> list[float]:
-        state = load(file)
-        return [row["clear_rate"] for row in state["evaluations"][state["chosen"]][mode].values()]
-
-    def mean(mode: str) -> str:
-        return percent(sum(rates(mode)) / len(rates(mode)))
-
     def at_least(per_cent: int) -> str:
-        return str(sum(rate >= per_cent / 100 for rate in rates("sampled")))
+        return str(sum(rate >= per_cent / 100 for rate in master_rates(file, "sampled")))
 
     def minutes() -> str:
         return f"{sum(phase['spent_s'] for phase in load(file)['phases'].values()) / 60:.1f}"
 
     return {
         f"{name}-minutes": minutes,
-        f"{name}-lowest": lambda: percent(min(rates("sampled")), 0),
+        f"{name}-lowest": lambda: percent(min(master_rates(file, "sampled")), 0),
         **{f"{name}-at-{n}": partial(at_least, n) for n in counted},
-        **{f"{name}-{mode}": partial(mean, mode) for mode in MODES},
+        **{f"{name}-{mode}": partial(master_mean, file, mode) for mode in MODES},
     }
 
 

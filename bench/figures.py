@@ -34,6 +34,7 @@ from figure_sources import (
     load,
     lost_nodes,
     master_kills_table,
+    master_mean,
     mastered,
     mastered_all,
     mean_32,
@@ -66,6 +67,7 @@ FIGURES: Figures = {
     **trainers(),
     **levels(),
     **mastered("world-1", "master-world-1.json"),
+    "world-1-random-start": lambda: master_mean("master-world-1.json", "random start"),
     **mastered_all("master-32", "master-h200.json"),
     **mastered_all("master-32-noise", "master-h200-noise.json"),
     **mastered_all("master-32-hour", "master-h200-hour.json"),
@@ -151,6 +153,9 @@ FIGURES: Figures = {
     ),
     **ratio(
         "compat-copying-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["copying"]
+    ),
+    **ratio(
+        "compat-writable-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["writable"]
     ),
     "engine-nes-py": lambda: (
         f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"
