@@ -16,7 +16,7 @@ from warpzone.watch.episodes import WINDOW_EPISODES
 DECISIONS_PER_EPISODE = 250
 """About what clearing a stage takes."""
 LEAST_TO_LOSE = 0.2
-"""Mean clear rate of the best weights from which on it is worth to go back to them."""
+"""Below this mean clear rate, the best weights are not worth going back to."""
 MOST_WINDOWS = 8
 """The longest wait between evaluations, in windows of episodes."""
 
@@ -106,15 +106,14 @@ class GoBack:
     phase = "go back"
 
     def due(self) -> bool:
-        share, now, best = (
-            self.session.config.run.go_back,
-            self._mean(self._rates()),
-            self._mean(self._best()),
-        )
-        return share > 0 and best >= LEAST_TO_LOSE and bool(self._rates()) and now < share * best
+        share = self.session.config.run.go_back
+        if not share or not self.session.progress.clear_rate:
+            return False
+        now, best = self._rates()
+        return best >= LEAST_TO_LOSE and now < share * best
 
     def run(self) -> None:
-        session, now, best = self.session, self._mean(self._rates()), self._mean(self._best())
+        session, (now, best) = self.session, self._rates()
         try:
             session.go_back()
         except CheckpointError as error:
@@ -124,14 +123,10 @@ class GoBack:
             f"[train] clear rate {now:.0%} after {best:.0%}: back to the best weights, half the learning rate"
         )
 
-    def _rates(self) -> dict[str, float]:
-        return self.session.progress.clear_rate
-
-    def _best(self) -> dict[str, float]:
-        return self.session.best_rates()
-
-    def _mean(self, rates: dict[str, float]) -> float:
-        return sum(rates.values()) / len(self.session.stages)
+    def _rates(self) -> tuple[float, float]:
+        """Mean clear rates over the stages, now and of the best weights."""
+        now, best = self.session.progress.clear_rate, self.session.best_rates()
+        return sum(now.values()) / len(self.session.stages), sum(best.values()) / len(self.session.stages)
 
 
 @dataclass
