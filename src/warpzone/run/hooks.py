@@ -9,7 +9,9 @@ from typing import Protocol
 from warpzone.agents.evaluation import StageResult, Trial, evaluate_stage
 from warpzone.agents.intervals import clears_needed
 from warpzone.agents.recording import RecordingStopped, Style, record_episode
+from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.errors import CheckpointError, ConfigError
+from warpzone.learn.learner import OF_WEIGHTS
 from warpzone.run.session import Session
 from warpzone.watch.episodes import WINDOW_EPISODES
 
@@ -115,13 +117,30 @@ class GoBack:
     def run(self) -> None:
         session, (now, best) = self.session, self._rates()
         try:
-            session.go_back()
+            self._load_best()
         except CheckpointError as error:
             session.say(f"[train][warn] can't go back to the best weights: {error}")
             return
         session.say(
             f"[train] clear rate {now:.0%} after {best:.0%}: back to the best weights, half the learning rate"
         )
+
+    def _load_best(self) -> None:
+        """The best weights and what was known of them, with half of the learning rate."""
+        session, learner = self.session, self.session.components.learner
+        best = load_checkpoint(session.run.checkpoints.folder / "best.pt").of_training()
+        learner.close()
+        learner.load_state_dict(
+            {
+                **learner.state_dict(),
+                **{name: part for name, part in best["learner"].items() if name in OF_WEIGHTS},
+            }
+        )
+        learner.adaptation.lr_scale /= 2
+        if "backward" in best:
+            session.reverse.load_state_dict(best["backward"])
+        session.run.episodes.go_back(best.get("episodes", {}).get("cleared", {}))
+        session.run.episodes.forget_others(session.stages)
 
     def _rates(self) -> tuple[float, float]:
         """Mean clear rates over the stages, now and of the best weights."""

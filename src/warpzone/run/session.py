@@ -20,7 +20,6 @@ from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.collect.env_group import Listeners
 from warpzone.errors import CheckpointError
 from warpzone.learn.distillation import Teachers
-from warpzone.learn.learner import OF_WEIGHTS
 from warpzone.run.build import Components, Placement, build_components, rom_digest
 from warpzone.run.config import TrainConfig
 from warpzone.run.control import Control, Steered
@@ -218,19 +217,6 @@ class Session:
     def best_rates(self) -> dict[str, float]:
         """Clear rates of the best checkpoint, where they are comparable."""
         return self.run.checkpoints.best_rates(self._meta())
-
-    def go_back(self) -> None:
-        """Return to the weights of the best checkpoint and to what was known of them; halve the learning rate."""
-        learner = self.components.learner
-        best = load_checkpoint(self.run.checkpoints.folder / "best.pt").of_training()
-        kept = {name: part for name, part in best["learner"].items() if name in OF_WEIGHTS}
-        learner.close()
-        learner.load_state_dict({**learner.state_dict(), **kept})
-        learner.adaptation.lr_scale /= 2
-        if "backward" in best:
-            self.reverse.load_state_dict(best["backward"])
-        self.run.episodes.go_back(best.get("episodes", {}).get("cleared", {}))
-        self.run.episodes.forget_others(self.stages)
 
     def has_finite_weights(self) -> bool:
         weights = self.components.learner.policy.parameters()
