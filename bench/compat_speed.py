@@ -5,9 +5,9 @@
 Each round times the original, one environment of ours and the native vector of 16 on two threads, one after another,
 on stage 1-1 with the same random actions: every frame as 240 x 256 RGB, with info and reward. The vector is timed with
 `copy=False`, with arrays that the caller may keep (`copying`, the default) and with some that it may also write to
-(`writable`). Of the vector's results, the last one is held. What counts
-is the ratio within a round: rounds are short, so that what else the machine does meets all alike. Given are its
-median, the 95 % interval of the median (by resampling the rounds), and the range. Seconds are of the wall clock.
+(`writable`). Of the vector's results, the last one is held. What counts is the ratio within a round: rounds are short,
+so that what else the machine does meets all alike. Given are its median, the 95 % interval of the median (by
+resampling the rounds), and the range. Seconds are of the wall clock.
 """
 
 from __future__ import annotations

@@ -114,10 +114,12 @@ def test_memory_is_given_back_after_the_vector_is_gone() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
-def test_a_tensor_holds_its_array() -> None:
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_tensor_holds_its_array(writable: bool) -> None:
     import torch
 
-    ours = vector(num_envs=2, writable=True)  # PyTorch warns of others
+    ours = vector(num_envs=2, writable=writable)
     frames, _ = ours.reset(seed=2)
     tensors, copies = [torch.from_numpy(frames)], [frames.copy()]
     for _ in range(60):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
 from warpzone.errors import ConfigError
+from warpzone.run.hooks import GoBack
 
 from .small_runs import Quiet, differences, saved_state, small_config, small_run
 
@@ -41,11 +43,27 @@ def test_it_has_the_best_weights_again_and_half_the_learning_rate(learner: str, 
     assert differences(*moments) == []
     assert state["learner"]["adaptation"]["lr_scale"] == 0.5
     assert (state["learner"]["version"], state["progress"]["update"]) == (4, 4)
-    assert state["episodes"]["cleared"] == best["episodes"]["cleared"]
+    assert state["episodes"]["cleared"] == {}
     assert state["episodes"]["episodes"] > best["episodes"]["episodes"]
     # It goes on from there: with the learning rate halved, until the window is full again.
     small_run(tmp_path, *SHORT, "--learner", learner, "--total-updates", "5", display=display)
     assert display.records[-1]["learning_rate"] < 0.51 * display.records[-2]["learning_rate"]
+
+
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        ({"2-2": 0.8}, False),  # of the other stage there are too few episodes yet
+        ({"2-2": 0.8, "7-2": 0.0}, False),
+        ({"2-2": 0.3, "7-2": 0.4}, True),
+    ],
+)
+def test_what_counts_is_the_mean_over_all_stages(now: dict[str, float], due: bool) -> None:
+    session: Any = SimpleNamespace(
+        config=SimpleNamespace(run=SimpleNamespace(go_back=0.5)), stages=["2-2", "7-2"],
+        progress=SimpleNamespace(clear_rate=now), best_rates=lambda: {"2-2": 0.8, "7-2": 0.7},
+    )  # fmt: skip
+    assert GoBack(session).due() == due
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_the_share_shrinks_as_the_stage_is_cleared_from_its_true_start() -> None
     assert len(envs.queued) < 20
 
 
-def test_a_stage_is_left_alone_until_so_many_decisions_in_a_row_have_not_cleared_it() -> None:
+def test_a_stage_is_left_alone_until_so_many_decisions_in_a_row_have_brought_no_gain() -> None:
     made, envs = backward(patience=10)
     for i in range(16):
         made.observe(slice(0, 4), ended(1, i == 5, False, False))

@@ -109,7 +109,7 @@ class GoBack:
 
     def due(self) -> bool:
         share = self.session.config.run.go_back
-        if not share or not self.session.progress.clear_rate:
+        if not share or len(self.session.progress.clear_rate) < len(self.session.stages):
             return False
         now, best = self._rates()
         return best >= LEAST_TO_LOSE and now < share * best
@@ -126,7 +126,8 @@ class GoBack:
         )
 
     def _load_best(self) -> None:
-        """The best weights and what was known of them, with half of the learning rate."""
+        """The best weights and how they did along the trails, with half of the learning rate. The windows of episodes
+        begin anew: what comes next is not the best before it has shown that."""
         session, learner = self.session, self.session.components.learner
         best = load_checkpoint(session.run.checkpoints.folder / "best.pt").of_training()
         learner.close()
@@ -139,8 +140,7 @@ class GoBack:
         learner.adaptation.lr_scale /= 2
         if "backward" in best:
             session.reverse.load_state_dict(best["backward"])
-        session.run.episodes.go_back(best.get("episodes", {}).get("cleared", {}))
-        session.run.episodes.forget_others(session.stages)
+        session.run.episodes.forget_others([])
 
     def _rates(self) -> tuple[float, float]:
         """Mean clear rates over the stages, now and of the best weights."""

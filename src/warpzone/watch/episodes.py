@@ -105,11 +105,6 @@ class EpisodeLog:
             self._episodes = state["episodes"]
             self._first_flag_s = state["first_flag_s"]
 
-    def go_back(self, cleared: Mapping[str, Sequence[bool]]) -> None:
-        """Take the windows of earlier weights, by stage; the records stay."""
-        with self._lock:
-            self._cleared = {stage: deque(seen, maxlen=self._window) for stage, seen in cleared.items()}
-
     def forget_others(self, stages: Sequence[str]) -> None:
         """Keep only the windows of these stages: no other one is played any more."""
         with self._lock:
