@@ -326,13 +326,14 @@ def generalisation_table() -> str:
         ]
         stages, lost = (point[name]["results"]["sampled"] for name in ("originals", "lost_levels"))
         often = f"{sum(row['clear_rate'] >= 0.2 for row in stages)} of {len(stages)}"
-        seen = not point["point"].isdecimal() and point["point"] != "endless"
+        seen = point["point"] == "originals" or point["point"].endswith(".safetensors")
+        decisions = f"{point['curve'][-1]['global_step'] / 1e6:.0f}" if "curve" in point else ""
         rows.append(
-            f"| {point['point']} | {point['seed']} | {' | '.join(unseen)} | {'trained on' if seen else often} "
-            f"| {sum(row['clears'] > 0 for row in lost)} of {len(lost)} |"
+            f"| {point['point']} | {point['seed']} | {decisions} | {' | '.join(unseen)} "
+            f"| {'trained on' if seen else often} | {sum(row['clears'] > 0 for row in lost)} of {len(lost)} |"
         )
-    head = "| trained on | seed | unseen | sticky | stages at 20 % or more | Lost Levels cleared |"
-    return table(head, rows, "seed, unseen, sticky")
+    head = "| trained on | seed | million decisions | unseen | sticky | stages at 20 % or more | Lost Levels cleared |"
+    return table(head, rows, "seed, million decisions, unseen, sticky")
 
 
 def levels() -> Figures:
@@ -433,6 +434,29 @@ def sharing(kind: str) -> list[float]:
     breaks = [i for i, (before, after) in enumerate(pairwise(times), 1) if after[0] - before[0] > 600]
     # The half-minute in which they started is left out.
     return [rate for _, specialists, rate in times[max(breaks, default=0) + 1 :] if specialists >= 8]
+
+
+def compat_speed(machine: str = "") -> Figures:
+    """How many times as fast as the original `warpzone.compat` is (`bench/compat_speed.py`)."""
+    return {
+        name: figure
+        for side in ("single", "vector", "copying", "writable")
+        for name, figure in ratio(
+            f"compat-{side}{machine}",
+            lambda side=side: load(f"compat_speed{machine}.json")["times_the_original"][side],  # type: ignore[misc]
+        ).items()
+    }
+
+
+def sixteen_threads() -> Figures:
+    """Decisions a second of 1,024 environments on 16 threads (`bench/threads.py`)."""
+    ends = {"": "median", "-low": "low", "-high": "high"}
+    return {
+        f"threads-16-decisions{end}": lambda key=key: (  # type: ignore[misc]
+            f"{round(load('threads-16.json')['vector']['frames_per_s']['all'][key] / 4, -3):,.0f}"
+        )
+        for end, key in ends.items()
+    }
 
 
 def threads(name: str, side: str) -> Figures:

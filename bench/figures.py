@@ -19,6 +19,7 @@ from figure_sources import (
     Figures,
     busy,
     cluster_model,
+    compat_speed,
     ends,
     engine,
     faults,
@@ -41,8 +42,8 @@ from figure_sources import (
     percent,
     random_starts,
     rates_32,
-    ratio,
     sharing,
+    sixteen_threads,
     stages_table,
     startup,
     threads,
@@ -73,6 +74,7 @@ FIGURES: Figures = {
     **mastered_all("master-32-hour", "master-h200-hour.json"),
     **threads("threads-16", "vector"),
     **threads("threads-16-apart", "emulators that share nothing"),
+    **sixteen_threads(),
     **cluster_model(),
     **{
         f"sharing-{kind}": lambda kind=kind: f"{round(median(sharing(kind)), -3):,.0f}"  # type: ignore[misc]
@@ -141,22 +143,11 @@ FIGURES: Figures = {
     "game-greedy-mean": lambda: game("greedy", "mean_passed_without_death", ".1f"),
     "game-greedy-most": lambda: game("greedy", "most_passed_without_death", "d"),
     "game-sticky-mean": lambda: game("sticky", "mean_passed_without_death", ".1f"),
-    **ratio("compat-single", lambda: load("compat_speed.json")["times_the_original"]["single"]),
-    **ratio("compat-vector", lambda: load("compat_speed.json")["times_the_original"]["vector"]),
+    **compat_speed(),
+    **compat_speed("-aarch64"),
+    "compat-load": lambda: f"{load('compat_speed.json')['load']:.1f}",
     **{name: figure for side in ENGINE for name, figure in engine(side).items()},
     **{name: figure for side in ENGINE for name, figure in engine(side, "-aarch64").items()},
-    **ratio(
-        "compat-single-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["single"]
-    ),
-    **ratio(
-        "compat-vector-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["vector"]
-    ),
-    **ratio(
-        "compat-copying-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["copying"]
-    ),
-    **ratio(
-        "compat-writable-aarch64", lambda: load("compat_speed-aarch64.json")["times_the_original"]["writable"]
-    ),
     "engine-nes-py": lambda: (
         f"{median(load('engine.json')['frames_per_s']['nes-py, every frame drawn']):,.0f}"
     ),

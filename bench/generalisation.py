@@ -4,7 +4,8 @@ python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 200000
 
 For each N and seed: `warpzone train --levels N`, then `warpzone eval` on unseen seeds of the same difficulty, on the 32
 stages of the game and on the Lost Levels, sampled and with sticky actions. Baselines: `originals` trains on the 32
-stages alone, and the file of an agent is only tested. Points that are in the file already are not measured again.
+stages alone, and the file of an agent is only tested. So is the folder of a run that was trained elsewhere. Points that
+are in the file already are not measured again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import tyro
 from rich.console import Console
 
 from warpzone.cli.bench_results import write_json
+from warpzone.cli.train import settings
+from warpzone.master.recipes import words as flags
 from warpzone.watch.metrics import read_metrics
 
 UNSEEN_FIRST = 1 << 41
@@ -32,7 +35,7 @@ KEPT = ("stage", "episodes", "clears", "clear_rate", "mean_x")
 @dataclass(frozen=True)
 class Config:
     points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS, AGENT)
-    """Numbers of training levels, endless, originals for the 32 stages, or the file of an agent."""
+    """Numbers of training levels, endless, originals for the 32 stages, an agent's file or a run's folder."""
     steps: int = 20_000_000
     """Decisions of each training."""
     seeds: int = 2
@@ -57,8 +60,12 @@ def is_agent(point: str) -> bool:
     return point.endswith(".safetensors")
 
 
+def is_run(point: str) -> bool:
+    return (Path(point) / "config.json").exists()
+
+
 def folder_of(config: Config, point: str, seed: int) -> Path:
-    return config.runs_dir / f"{Path(point).stem}-{seed}"
+    return Path(point) if is_run(point) else config.runs_dir / f"{Path(point).stem}-{seed}"
 
 
 def training(config: Config, point: str, seed: int) -> list[str]:
@@ -89,6 +96,38 @@ def tests(config: Config, point: str, seed: int) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
+def trained(run: Path) -> dict[str, Any]:
+    """What a run was trained on, and with which flags beside those that every training here has."""
+    saved = json.loads((run / "config.json").read_text())
+    stage, seed, encoder = saved["stage"], saved["run"]["seed"], saved["model"]["encoder"]
+    words = [
+        "--preset",
+        saved["run"]["preset"],
+        "--levels",
+        stage["levels"],
+        "--difficulty",
+        str(stage["difficulty"]),
+    ]
+    usual = json.loads(json.dumps(settings(words, {}).as_dict()))
+    changed: dict[str, Any] = {}
+    for group in ("view", "reward", "model", "learn", "collect"):
+        for name, value in saved[group].items():
+            if value != usual[group][name]:
+                changed[name.replace("_", "-")] = value
+    return {
+        "point": stage["levels"] if encoder == usual["model"]["encoder"] else f"{stage['levels']}, {encoder} network",
+        "seed": seed,
+        "train": f"warpzone train {shlex.join([*words, *flags(changed), '--seed', str(seed)])}",
+        "curve": curve(run),
+    }  # fmt: skip
+
+
+def is_newer(result: Path, checkpoint: Path) -> bool:
+    """Whether a test is of these very weights, and need not be repeated."""
+    both = result.exists() and checkpoint.exists()
+    return both and result.stat().st_mtime > checkpoint.stat().st_mtime
+
+
 def called(command: list[str], console: Console) -> None:
     """Run a subcommand of warpzone; its failure is ours."""
     console.print(f"warpzone {shlex.join(command)}", markup=False, highlight=False, soft_wrap=True)
@@ -108,12 +147,15 @@ def measured(config: Config, point: str, seed: int, console: Console) -> dict[st
     run = folder_of(config, point, seed)
     if is_agent(point):
         run.mkdir(parents=True, exist_ok=True)
+    elif is_run(point):
+        found |= trained(run)
     else:
         train = training(config, point, seed)
         called(train, console)
         found |= {"train": f"warpzone {shlex.join(train)}", "curve": curve(run)}
     for name, command in tests(config, point, seed).items():
-        called(command, console)
+        if not is_newer(Path(command[-1]), run / "checkpoints" / "best.pt"):
+            called(command, console)
         results = json.loads(Path(command[-1]).read_text())["results"]
         found[name] = {
             "command": f"warpzone {shlex.join(command)}",
@@ -129,12 +171,12 @@ def main() -> None:
     config, console = tyro.cli(Config), Console()
     kept = json.loads(config.out.read_text())["points"] if config.out.exists() else []
     for point in config.points:
-        for seed in range(1 if is_agent(point) else config.seeds):
+        for seed in range(1 if is_agent(point) or is_run(point) else config.seeds):
             if any(old["point"] == point and old["seed"] == seed for old in kept):
                 continue
             if config.dry_run:
-                trained = [] if is_agent(point) else [training(config, point, seed)]
-                for command in (*trained, *tests(config, point, seed).values()):
+                before = [] if is_agent(point) or is_run(point) else [training(config, point, seed)]
+                for command in (*before, *tests(config, point, seed).values()):
                     print(f"warpzone {shlex.join(command)}")
                 continue
             kept.append(measured(config, point, seed, console))

@@ -157,6 +157,26 @@ def test_castles_and_mazes_have_settings_of_their_own_unless_others_are_given() 
     assert differs(stages="7-4", gamma=0.9) == {"gamma": 0.9, "trail_patience": 0}
 
 
+def test_generated_levels_have_a_recipe_of_their_own_on_a_gpu() -> None:
+    def chosen(preset: str, **given: Any) -> tuple[str, bool, int, float, float]:
+        config = resolve({"levels": "endless", **given}, preset)
+        model, learn = config.model, config.learn
+        return (
+            model.encoder,
+            model.global_pool,
+            learn.epochs,
+            learn.learning_rate,
+            config.collect.noisy_sticky,
+        )
+
+    assert chosen("gpu") == ("strided", True, 2, 5e-4, 0.25)
+    assert chosen("gpu", encoder="nature") == ("nature", False, 4, 1e-3, 0.25)
+    assert chosen("gpu", num_envs=7, minibatch_size=32) == ("strided", True, 2, 5e-4, 0.0)
+    assert chosen("gpu", double_buffer=False, epochs=1) == ("strided", True, 1, 5e-4, 0.0)
+    assert chosen("cpu") == ("tiny", False, 4, 1e-3, 0.0)
+    assert resolve({"stages": "1-1"}, "gpu").model.encoder == "nature"
+
+
 def test_a_run_on_generated_levels_is_recorded_and_evaluated(tmp_path: Path) -> None:
     settings = {**TINY, "total_updates": 1, "record_video": True, "step_limit": 20}
     outcome = warpzone.train(levels="2", runs_dir=tmp_path, run_name="levels", **settings)

@@ -78,17 +78,46 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
+Needed = dict[str, tuple[str, object]]
+"""Setting -> its group and value."""
+
+LEVELS: Needed = {
+    "action_type": ("view", "complex"),
+    "stall_limit": ("view", 120),
+    "reward_death": ("reward", 10.0),
+    "reward_flag": ("reward", 300.0),
+    "minibatch_size": ("learn", 2048),
+    "max_grad_norm": ("learn", 5.0),
+    "anneal_steps": ("learn", 60_000_000),
+}
+"""What generated levels are learned with on a GPU: docs/research/2026-11-18-unseen-levels.md."""
+LEVELS_ENCODER: Needed = {
+    "encoder": ("model", "strided"),
+    "global_pool": ("model", True),
+    "learning_rate": ("learn", 5e-4),
+    "epochs": ("learn", 2),
+}
+"""A residual network learned more from as many decisions than the Nature network, and in the same time."""
+LEVELS_NOISE: Needed = {"double_buffer": ("collect", True), "noisy_sticky": ("collect", 0.25)}
+
+
 def suited_to_stages(config: TrainConfig, is_given: Callable[[str], bool]) -> TrainConfig:
     """The preset with what its stages need, but for what the user has given: the down button where pipes are on the
-    way, a trail at once in castles, so that Bowser is practised (docs/research/2026-11-18-hard-stages.md), and more
-    foresight in mazes (docs/research/2026-11-16-mazes.md)."""
-    stages, needed = set(config.stage.names()), dict[str, tuple[str, object]]()
+    way, a trail at once in castles, so that Bowser is practised (docs/research/2026-11-18-hard-stages.md), more
+    foresight in mazes (docs/research/2026-11-16-mazes.md), and on a GPU a recipe of their own for generated levels."""
+    stages, needed = set(config.stage.names()), Needed()
     if stages & NEEDS_DOWN:
         needed["action_type"] = "view", "complex"
     if stages <= CASTLES:
         needed["trail_patience"] = "trail", 0
     if stages <= MAZES:
         needed["gamma"] = "learn", 0.985
+    if config.stage.levels and config.run.preset == "gpu":
+        needed |= LEVELS
+        if not is_given("encoder"):
+            needed |= LEVELS_ENCODER
+        if not is_given("double_buffer") and config.collect.num_envs % 2 == 0:
+            needed |= LEVELS_NOISE
     for name, (group, value) in needed.items():
         if not is_given(name):
             config = config.changed(group, **{name: value})
