@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from warpzone.agents.intervals import wilson
+
 DATA = Path(__file__).parents[1] / "docs" / "data"
 Z = 1.96
 MODES = ("sampled", "greedy", "sticky")
@@ -310,11 +312,43 @@ def master_table(file: str) -> str:
     return table("| stage | sampled | greedy | sticky | its specialist |", rows, "sampled, greedy, sticky")
 
 
-def unseen_by_32(where: str) -> float:
-    """The 32-stage agent's clear rate on generated levels or the Lost Levels."""
-    points = load("generalisation.json")["points"]
-    rows = next(p for p in points if p["point"].endswith(".safetensors"))[where]["results"]["sampled"]
+def point_of(trained_on: str) -> Any:
+    """What an agent did where it had never been (`bench/generalisation.py`)."""
+    return next(p for p in load("generalisation.json")["points"] if p["point"] == trained_on)
+
+
+def unseen_rate(trained_on: str, where: str, mode: str = "sampled") -> float:
+    rows = point_of(trained_on)[where]["results"][mode]
     return float(sum(row["clears"] for row in rows) / sum(row["episodes"] for row in rows))
+
+
+def generalisation() -> Figures:
+    """The 32-stage agent and the one trained on generated levels, where they have never been."""
+    known, played = "agents/thirty-two.safetensors", "endless"
+
+    def interval() -> tuple[float, float]:
+        row = point_of(played)["unseen"]["results"]["sampled"][0]
+        return wilson(row["clears"], row["episodes"])
+
+    def stages(where: str) -> Any:
+        return point_of(played)[where]["results"]["sampled"]
+
+    def often(where: str) -> list[str]:
+        return [row["stage"] for row in stages(where) if row["clear_rate"] >= 0.2]
+
+    return {
+        "32-unseen": lambda: percent(unseen_rate(known, "unseen")),
+        "32-lost-levels": lambda: percent(unseen_rate(known, "lost_levels"), 0),
+        "levels-unseen": lambda: percent(unseen_rate(played, "unseen")),
+        "levels-unseen-low": lambda: f"{100 * interval()[0]:.0f}",
+        "levels-unseen-high": lambda: f"{100 * interval()[1]:.0f}",
+        "levels-unseen-sticky": lambda: percent(unseen_rate(played, "unseen", "sticky")),
+        "levels-stages": lambda: str(len(often("originals"))),
+        "levels-stages-names": lambda: ", ".join(often("originals")),
+        "levels-lost": lambda: str(sum(row["clears"] > 0 for row in stages("lost_levels"))),
+        "levels-lost-often": lambda: str(len(often("lost_levels"))),
+        "levels-trained-decisions": lambda: f"{point_of(played)['curve'][-1]['global_step'] / 1e6:.0f}",
+    }
 
 
 def generalisation_table() -> str:

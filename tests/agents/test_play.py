@@ -8,9 +8,10 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent, make_policy
-from warpzone.agents.play import Replayed, best_take, play, play_frames
+from warpzone.agents.play import Replayed, Step, best_take, play, play_frames
 from warpzone.envs.make import make_envs
 from warpzone.run.presets import CPU
 
@@ -40,6 +41,35 @@ def test_frame_by_frame_is_the_same_play(agent: Agent) -> None:
     whole.close()
     playing.close()
     assert single.closed
+
+
+def test_where_actions_do_not_count_the_network_is_not_asked_and_elsewhere_nothing_changes() -> None:
+    torch.manual_seed(3)
+    policy = make_policy(CPU.model, CPU.view, 1, torch.device("cpu"), "torch", 1)
+    agent, asked = Agent(policy, CPU.view, torch.device("cpu")), list[int]()
+    policy.encoder.register_forward_pre_hook(lambda _, given: asked.append(len(given[0])))
+
+    def played(rows: NDArray[np.bool_] | None) -> list[Step]:
+        envs = make_envs(VIEW, 6, ["1-1"], threads=1, seed=5, autoreset_mode="same_step")
+        steps = []
+        for step in islice(play(agent, envs, seed=5, greedy=False, rows=rows), 40):
+            steps.append(step)
+            if rows is not None and len(steps) == 20:
+                rows[1] = rows[4] = False
+        envs.close()
+        return steps
+
+    every, some = played(None), played(np.ones(6, np.bool_))
+    assert asked == [6] * 40 + [6] * 20 + [4] * 20
+    left = [0, 2, 3, 5]
+    for a, b in zip(every, some, strict=True):
+        assert (a.actions[left] == b.actions[left]).all()
+        assert (a.info["x_pos"][left] == b.info["x_pos"][left]).all()
+        torch.testing.assert_close(a.probabilities[left], b.probabilities[left])
+        torch.testing.assert_close(a.values[left], b.values[left])
+    assert (some[-1].values[[1, 4]] == 0).all()
+    assert (every[-1].values[[1, 4]] != 0).all()
+    assert agent.rows is None
 
 
 def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:

@@ -49,6 +49,17 @@ def test_what_is_packed_comes_back_nearly(tmp_path: Path) -> None:
     assert meta.extra["name"] == "agent"
 
 
+def test_the_card_does_not_say_where_the_rom_was(tmp_path: Path) -> None:
+    meta = CheckpointMeta(
+        1, 1, config={"stage": {"stages": "1-1", "rom": "/home/somebody/rom.nes"}}, architecture={}
+    )
+    path = save_weights(tmp_path / "agent.safetensors", {}, meta, {})
+    assert json.loads(path.with_suffix(".json").read_text())["config"] == {
+        "stage": {"stages": "1-1", "rom": ""}
+    }
+    assert meta.config["stage"]["rom"] == "/home/somebody/rom.nes"
+
+
 @pytest.mark.parametrize("bits", [4, 6])
 def test_less_than_a_byte_comes_back_within_half_a_step_of_its_group(bits: Bits, tmp_path: Path) -> None:
     dice = torch.Generator().manual_seed(0)

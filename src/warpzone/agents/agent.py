@@ -44,11 +44,14 @@ class Agent:
     view: ViewConfig
     device: torch.device
     meta: CheckpointMeta | None = None
+    rows: NDArray[np.bool_] | None = field(default=None, init=False)
+    """Where actions count, bool [N], until the next `begin`; None: everywhere. On a CPU, the network is not evaluated
+    elsewhere. Where they count they are the same."""
     _num_envs: int = field(default=0, init=False)
 
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
         """Reset the memory and sample from a new random stream."""
-        self.greedy = greedy
+        self.greedy, self.rows = greedy, None
         self._num_envs = num_envs
         self.state = self.policy.initial_state(num_envs, self.device)
         self.generator = torch.Generator(self.device).manual_seed(seed)
@@ -72,10 +75,17 @@ class Agent:
             self.begin(len(observations), seed=0, greedy=False)
         if starts is None:
             starts = np.full(len(observations), is_new)
-        obs = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
+        rows = self.rows if self.device.type == "cpu" and not self.policy.is_recurrent else None
+        some = rows is not None and not rows.all()
+        seen = observations[rows] if some else observations
+        obs = torch.from_numpy(np.ascontiguousarray(seen)).to(self.device)
         logits, values, self.state = self.policy.act(
             obs, self.state, torch.from_numpy(starts).to(self.device)
         )
+        if some:
+            where = torch.from_numpy(rows)
+            logits = logits.new_zeros(len(where), logits.shape[-1]).index_put_((where,), logits)
+            values = values.new_zeros(len(where)).index_put_((where,), values)
         probabilities = logits.float().softmax(-1)
         if self.greedy:
             actions = probabilities.argmax(-1)

@@ -178,13 +178,15 @@ def _count(
     total = int(quota.sum())
     returns = np.zeros(envs.num_envs)
     done: list[tuple[float, int, int, bool, str]] = []
-    for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy"):
+    counts = quota > 0
+    for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy", rows=counts):
         if should_stop():
             return None
         returns += step.rewards
         for i in np.flatnonzero(step.over).tolist():
             if quota[i] > 0:
                 quota[i] -= 1
+                counts[i] = quota[i] > 0
                 final = step.final
                 x, steps, cleared = int(final["x_max"][i]), int(final["steps"][i]), bool(final["flag_get"][i])
                 done.append((float(returns[i]), x, steps, cleared, ENDS[int(final["end"][i])]))

@@ -23,6 +23,9 @@ Bools = NDArray[np.bool_]
 class Player(Protocol):
     """What `play` requires of an agent."""
 
+    rows: Bools | None
+    """Where actions count."""
+
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None: ...
 
     def act(
@@ -52,28 +55,34 @@ class Step:
 
 
 def play(
-    agent: Player, envs: MarioVectorEnv, *, seed: int, greedy: bool, hold: int = 1, stack: int = 1
-) -> Iterator[Step]:
-    """Play from a reset of `envs`, until the caller stops.
+    agent: Player, envs: MarioVectorEnv, *, seed: int, greedy: bool, hold: int = 1, stack: int = 1,
+    rows: Bools | None = None,
+) -> Iterator[Step]:  # fmt: skip
+    """Play from a reset of `envs`, until the caller stops. In `rows` the caller may say, from step to step, which
+    environments still count: a large network takes most of the time of an evaluation.
 
     With `hold` the environments step frame by frame while the agent decides once every `hold` frames, from the last
     `stack` observations: the same play, with every frame visible.
     """
     agent.begin(envs.num_envs, seed, greedy=greedy)
+    agent.rows = rows
     observations, _ = envs.reset(seed=seed)
     recent = deque([observations.copy()] * stack, maxlen=stack)
     starts = np.ones(envs.num_envs, np.bool_)
-    while True:
-        actions, probabilities, values = agent.act(np.concatenate(recent, axis=1), starts)
-        starts = np.zeros(envs.num_envs, np.bool_)
-        for held in range(1, hold + 1):
-            observations, rewards, terminated, truncated, info = envs.step(actions)
-            over = terminated | truncated
-            starts |= over
-            yield Step(held, actions, probabilities, values, rewards, over, info)
-            if starts.all():
-                break
-        recent.append(observations.copy() if stack > 1 else observations)
+    try:
+        while True:
+            actions, probabilities, values = agent.act(np.concatenate(recent, axis=1), starts)
+            starts = np.zeros(envs.num_envs, np.bool_)
+            for held in range(1, hold + 1):
+                observations, rewards, terminated, truncated, info = envs.step(actions)
+                over = terminated | truncated
+                starts |= over
+                yield Step(held, actions, probabilities, values, rewards, over, info)
+                if starts.all():
+                    break
+            recent.append(observations.copy() if stack > 1 else observations)
+    finally:
+        agent.rows = None
 
 
 def play_frames(
@@ -115,6 +124,7 @@ class Replayed:
     def __init__(self, take: Take) -> None:
         self._take = take
         self._at = 0
+        self.rows: Bools | None = None
 
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
         self._at = 0
@@ -136,7 +146,7 @@ def best_take(
     playing, best = np.ones(tries, np.bool_), Take(stage, [], False, -1)
     taken: list[Step] = []
     try:
-        for step in play(agent, envs, seed=seed, greedy=False):
+        for step in play(agent, envs, seed=seed, greedy=False, rows=playing):
             taken.append(step)
             cut_short = bool(max_decisions) and len(taken) >= max_decisions
             for i in np.flatnonzero(playing & (step.over | cut_short)).tolist():

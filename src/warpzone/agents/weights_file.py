@@ -47,10 +47,13 @@ def save_weights(
         else:
             packed[name], packed[name + SCALE] = _in_bytes(values)
     save_file(packed, str(path))
+    config = {name: dict(meta.config[name]) for name in _KEPT if name in meta.config}
+    if "rom" in config.get("stage", {}):
+        config["stage"]["rom"] = ""  # a path of one machine; the hash below says which it was
     document = {
         "global_step": meta.global_step,
         "global_update": meta.global_update,
-        "config": {name: meta.config[name] for name in _KEPT if name in meta.config},
+        "config": config,
         "architecture": meta.architecture,
         "rom_sha256": meta.rom_sha256,
         "clear_rate": meta.clear_rate,

@@ -88,10 +88,12 @@ def evaluate_game(
     with trial_envs(view, GAME, count, trial, **options) as envs:
         counter = _Counter(count)
         games: dict[int, Game] = {}
-        for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy"):
+        playing = np.ones(count, np.bool_)
+        for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy", rows=playing):
             counter.look(step.final)
             for i in np.flatnonzero(step.over).tolist():
                 games.setdefault(i, counter.game(i, step.final))
+                playing[i] = False
             if on_progress and step.over.any():
                 on_progress(len(games), count)
             if len(games) == count:
