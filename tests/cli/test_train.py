@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.small_runs import SMALL, small_run
+from tests.run.small_runs import SMALL, small_config, small_run
 from warpzone.cli.main import main
-from warpzone.cli.train import settings
+from warpzone.cli.train import _further, settings
 from warpzone.run.presets import preset
+from warpzone.run.progress import Progress
 from warpzone.watch.metrics import read_metrics
 
 
@@ -60,6 +61,8 @@ def test_the_resume_that_is_offered_goes_beyond_what_is_done(
         main(["train", "--run-name", "done", "--runs-dir", str(runs), "--plain", "--total-updates", "1"]) == 0
     )
     assert "--total-updates 3" in capsys.readouterr().out
+    short = small_config(runs, "--time-limit", "0.5")
+    assert _further(short, Progress(stopped_s=30.6)) == " --time-limit 1"
 
 
 @pytest.mark.parametrize("what", ["stages", "levels"])

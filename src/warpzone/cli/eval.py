@@ -117,7 +117,8 @@ def run(argv: list[str]) -> int:
     console = Console()
     results, games = _play(config, agent, stages, console)
     if results:
-        console.print(result_table(results, config))
+        wide = None if console.is_terminal else max(console.width, IN_A_LOG)
+        console.print(result_table(results, config), width=wide)
     for mode, game in games.items():
         print(f"[eval] whole game, {mode}: {game}")
     if config.out is not None:
@@ -206,13 +207,20 @@ def as_json(
     }
 
 
+IN_A_LOG = 120
+"""Width of a table where no terminal limits it."""
+
+
 def result_table(results: Results, config: EvalConfig) -> Table:
     table = Table(title=config.title())
     for column in ("stage", "mode", "cleared", "mean x", "max x", "decisions", "ends"):
+        text = column in ("stage", "ends")  # the only ones to wrap where the terminal is narrow
         table.add_column(
             column,
-            justify="left" if column in ("stage", "mode", "ends") else "right",
-            no_wrap=column != "ends",
+            justify="left" if text or column == "mode" else "right",
+            no_wrap=not text,
+            overflow="fold",
+            min_width=8 if column == "ends" else None,
         )
     for mode, rows in results.items():
         for r in rows:

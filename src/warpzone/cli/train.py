@@ -155,7 +155,7 @@ def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
         with console.status(f"recording an episode of {stage}"):
             style, rom = Style(overlay=True), config.stage.rom or None
             video = record_best(outcome.agent, stage, path, style, seed=config.run.seed, rom=rom)
-        line = f"[train] video: {video.path} ({video.verdict}, {video.decisions} decisions)"
+        line = f"[train] video: {video.path} (best of eight episodes: {video.verdict}, {video.decisions} decisions)"
     except (OSError, ConfigError) as error:
         line = f"[train][warn] no video: {error}"
     console.print(line, markup=False, soft_wrap=True)
@@ -199,5 +199,5 @@ def _further(config: TrainConfig, progress: Progress) -> str:
     if run.total_steps and progress.global_step >= run.total_steps:
         flags += f" --total-steps {progress.global_step + run.total_steps}"
     if run.time_limit and progress.elapsed_s >= 60 * run.time_limit:
-        flags += f" --time-limit {progress.elapsed_s // 60 + run.time_limit:g}"
+        flags += f" --time-limit {max(round(progress.elapsed_s / 60 + run.time_limit, 1), 0.1):g}"
     return flags

@@ -69,9 +69,11 @@ def main(arguments: list[str]) -> None:
         try:
             exec(code, own.__dict__)
         except ValueError as error:
-            if "values to unpack" in str(error):
-                print(UNPACKING.format(other=16 - (interface or interface_installed())), file=sys.stderr)
-            raise
+            if "values to unpack" not in str(error):
+                raise
+            sys.excepthook(type(error), error, error.__traceback__)
+            print(UNPACKING.format(other=16 - (interface or interface_installed())), file=sys.stderr)
+            sys.exit(1)
 
 
 def fail(sentence: str) -> None:
