@@ -346,7 +346,6 @@ def generalisation() -> Figures:
         "levels-stages": lambda: str(len(often("originals"))),
         "levels-stages-names": lambda: ", ".join(often("originals")),
         "levels-lost": lambda: str(sum(row["clears"] > 0 for row in stages("lost_levels"))),
-        "levels-lost-often": lambda: str(len(often("lost_levels"))),
         "levels-trained-decisions": lambda: f"{point_of(played)['curve'][-1]['global_step'] / 1e6:.0f}",
     }
 

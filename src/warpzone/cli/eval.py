@@ -117,8 +117,8 @@ def run(argv: list[str]) -> int:
     console = Console()
     results, games = _play(config, agent, stages, console)
     if results:
-        wide = None if console.is_terminal else max(console.width, IN_A_LOG)
-        console.print(result_table(results, config), width=wide)
+        wide = console if console.is_terminal else Console(width=max(console.width, IN_A_LOG))
+        wide.print(result_table(results, config))
     for mode, game in games.items():
         print(f"[eval] whole game, {mode}: {game}")
     if config.out is not None:
