@@ -8,7 +8,7 @@ from functools import cache, partial
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 from warpzone.agents.intervals import wilson
@@ -478,6 +478,29 @@ def compat_speed(machine: str = "") -> Figures:
             f"compat-{side}{machine}",
             lambda side=side: load(f"compat_speed{machine}.json")["times_the_original"][side],  # type: ignore[misc]
         ).items()
+    }
+
+
+def training_speed() -> Figures:
+    """Decisions a second of a whole training on one H200, after its first metrics, and what the time went into."""
+
+    def column(name: str) -> list[float]:
+        data = load("train-h200.json")
+        return [row[data["fields"].index(name)] for row in data["metrics"]]
+
+    def share(name: str) -> str:
+        return percent(median(column(name)), 0)
+
+    def seconds() -> float:
+        return column("elapsed_s")[-1] - column("elapsed_s")[0]
+
+    return {
+        "train-h200-seconds": lambda: f"{seconds():.0f}",
+        "train-h200": lambda: f"{(column('global_step')[-1] - column('global_step')[0]) / seconds():,.0f}",
+        **ends("train-h200", lambda: quantiles(column("env_steps_per_sec"), n=4)),
+        "train-h200-collecting": lambda: share("collect_share"),
+        "train-h200-learning": lambda: share("learn_share"),
+        "train-h200-gpu": lambda: f"{median(column('gpu_util_last')):.0f} %",
     }
 
 

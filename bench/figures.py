@@ -49,6 +49,7 @@ from figure_sources import (
     startup,
     threads,
     trainers,
+    training_speed,
     turns,
     wheel_speed,
     wheels_table,
@@ -75,6 +76,7 @@ FIGURES: Figures = {
     **threads("threads-16", "vector"),
     **threads("threads-16-apart", "emulators that share nothing"),
     **sixteen_threads(),
+    **training_speed(),
     **cluster_model(),
     **{
         f"sharing-{kind}": lambda kind=kind: f"{round(median(sharing(kind)), -3):,.0f}"  # type: ignore[misc]
