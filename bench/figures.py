@@ -15,21 +15,15 @@ from pathlib import Path
 from statistics import mean, median
 
 from figure_sources import (
-    ENGINE,
     Figures,
-    busy,
     cluster_model,
-    compat_speed,
     ends,
-    engine,
     faults,
     first_seeds,
-    from_enter,
     game,
     generalisation,
     generalisation_table,
     half_width_32,
-    hosts,
     kills_table,
     learned,
     levels,
@@ -43,17 +37,25 @@ from figure_sources import (
     percent,
     random_starts,
     rates_32,
+    stages_table,
+    wheels_table,
+    with_hosts,
+)
+from figure_speeds import (
+    ENGINE,
+    busy,
+    compat_speed,
+    engine,
+    from_enter,
+    hosts,
     sharing,
     sixteen_threads,
-    stages_table,
     startup,
     threads,
     trainers,
     training_speed,
     turns,
     wheel_speed,
-    wheels_table,
-    with_hosts,
 )
 
 ROOT = Path(__file__).parents[1]

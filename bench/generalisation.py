@@ -156,7 +156,8 @@ def measured(config: Config, point: str, seed: int, console: Console) -> dict[st
     for name, command in tests(config, point, seed).items():
         if not is_newer(Path(command[-1]), run / "checkpoints" / "best.pt"):
             called(command, console)
-        results = json.loads(Path(command[-1]).read_text())["results"]
+        document = json.loads(Path(command[-1]).read_text())
+        results, found["decisions"] = document["results"], document["global_step"]
         found[name] = {
             "command": f"warpzone {shlex.join(command)}",
             "results": {

@@ -17,6 +17,8 @@ from warpzone.watch.video import NES_FPS, Frame, write_video
 if TYPE_CHECKING:
     from warpzone.agents.agent import Agent
 
+TRIES = 8
+"""Episodes of which the best one is recorded."""
 MOST_FRAMES = 60 * 400
 """The game's clock ends every episode before this."""
 
@@ -99,7 +101,8 @@ def _until(should_stop: Callable[[], bool], frames: Iterator[Frame]) -> Iterator
 
 
 def record_best(
-    agent: Agent, stage: str, path: Path, style: Style | None = None, *, tries: int = 8, seed: int = 0, **options: Any
+    agent: Agent, stage: str, path: Path, style: Style | None = None, *, tries: int = TRIES, seed: int = 0,
+    **options: Any,
 ) -> Video:  # fmt: skip
     """Record an episode that clears the stage, if one of the tries does; else the one that got furthest."""
     take = best_take(agent, agent.view, stage, tries=tries, seed=seed, **options)

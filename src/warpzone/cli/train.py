@@ -146,7 +146,7 @@ def run(argv: list[str]) -> int:
 
 
 def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
-    from warpzone.agents.recording import Style, record_best
+    from warpzone.agents.recording import TRIES, Style, record_best
 
     assert outcome.agent is not None
     stage = config.stage.names()[0]
@@ -155,7 +155,7 @@ def _record(config: TrainConfig, outcome: Outcome, console: Console) -> None:
         with console.status(f"recording an episode of {stage}"):
             style, rom = Style(overlay=True), config.stage.rom or None
             video = record_best(outcome.agent, stage, path, style, seed=config.run.seed, rom=rom)
-        line = f"[train] video: {video.path} (best of eight episodes: {video.verdict}, {video.decisions} decisions)"
+        line = f"[train] video: {video.path} (best of {TRIES} episodes: {video.verdict}, {video.decisions} decisions)"
     except (OSError, ConfigError) as error:
         line = f"[train][warn] no video: {error}"
     console.print(line, markup=False, soft_wrap=True)
