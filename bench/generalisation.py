@@ -1,11 +1,11 @@
 """Does it play, or has it memorised? Trains on N generated levels and tests where the agent has never been.
 
-python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 20000000] [--seeds 2] [--dry-run]
+python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 14000000] [--seeds 2] [--dry-run]
 
 For each N and seed: `warpzone train --levels N`, then `warpzone eval` on unseen seeds of the same difficulty, on the 32
 stages of the game and on the Lost Levels, sampled and with sticky actions. Baselines: `originals` trains on the 32
-stages alone, and the file of an agent is only tested. So is the folder of a run that was trained elsewhere. Points that
-are in the file already are not measured again.
+stages alone, with the settings of the others, and the file of an agent is only tested. So is the folder of a run that
+was trained elsewhere. Points that are in the file already are not measured again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from rich.console import Console
 from warpzone.cli.bench_results import write_json
 from warpzone.cli.train import settings
 from warpzone.master.recipes import words as flags
-from warpzone.watch.metrics import read_metrics
+from warpzone.run.presets import LEVELS, LEVELS_NOISE
+from warpzone.watch.metrics import METRICS_FILE, read_metrics
 
 UNSEEN_FIRST = 1 << 41
 """First seed of the tests; no run trains on seeds from there on."""
@@ -36,7 +37,7 @@ KEPT = ("stage", "episodes", "clears", "clear_rate", "mean_x")
 class Config:
     points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS, AGENT)
     """Numbers of training levels, endless, originals for the 32 stages, an agent's file or a run's folder."""
-    steps: int = 20_000_000
+    steps: int = 14_000_000
     """Decisions of each training."""
     seeds: int = 2
     """Trainings of each point."""
@@ -46,8 +47,8 @@ class Config:
     """Unseen levels to test on."""
     episodes: int = 400
     """Episodes on the unseen levels, and at least 5 on each stage."""
-    flags: str = ""
-    """Further flags of `warpzone train`, as in --flags='--preset gpu'."""
+    flags: str = "--preset gpu --encoder nature"
+    """Further flags of `warpzone train`."""
     runs_dir: Path = Path("runs/generalisation")
     """Folder of the runs."""
     out: Path = Path("docs/data/generalisation.json")
@@ -70,11 +71,12 @@ def folder_of(config: Config, point: str, seed: int) -> Path:
 
 def training(config: Config, point: str, seed: int) -> list[str]:
     """The command that trains a point."""
-    what = (
-        ["--stages", "all"]
-        if point == ORIGINALS
-        else ["--levels", point, "--difficulty", f"{config.difficulty:g}"]
-    )
+    what = ["--levels", point, "--difficulty", f"{config.difficulty:g}"]
+    if point == ORIGINALS:
+        same = {name.replace("_", "-"): value for name, (_, value) in (LEVELS | LEVELS_NOISE).items()}
+        what = ["--stages", "all", "--trails", "", *flags({**same, "anneal-steps": config.steps})]
+    else:
+        what += ["--anneal-steps", str(config.steps)]
     return [
         "train", *what, "--seed", str(seed), "--total-steps", str(config.steps), "--until-clear-rate", "0",
         "--time-limit", "0", "--no-record-video", "--run-name", f"{point}-{seed}", "--runs-dir", str(config.runs_dir),
@@ -122,6 +124,12 @@ def trained(run: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def is_trained(run: Path, steps: int) -> bool:
+    """Whether a training is over, here or on another machine."""
+    records = read_metrics(run) if (run / METRICS_FILE).exists() else []
+    return bool(records) and records[-1]["global_step"] >= steps
+
+
 def is_newer(result: Path, checkpoint: Path) -> bool:
     """Whether a test is of these very weights, and need not be repeated."""
     both = result.exists() and checkpoint.exists()
@@ -151,7 +159,8 @@ def measured(config: Config, point: str, seed: int, console: Console) -> dict[st
         found |= trained(run)
     else:
         train = training(config, point, seed)
-        called(train, console)
+        if not is_trained(run, config.steps):
+            called(train, console)
         found |= {"train": f"warpzone {shlex.join(train)}", "curve": curve(run)}
     for name, command in tests(config, point, seed).items():
         if not is_newer(Path(command[-1]), run / "checkpoints" / "best.pt"):

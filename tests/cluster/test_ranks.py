@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from tests.learn.rollouts import make_policy, random_rollout
-from tests.run.small_runs import Quiet, lasting_state, small_config
-from warpzone.cluster.ranks import learners
+from tests.run.small_runs import Quiet, lasting_state, saved_state, small_config
+from warpzone.cluster.ranks import learners, train_together
 from warpzone.cluster.train import train
 from warpzone.errors import ClusterError, ConfigError
 from warpzone.learn.config import LearnConfig
@@ -99,6 +99,18 @@ def test_two_ranks_on_halves_of_a_batch_learn_what_one_learns_on_the_whole() -> 
             assert its_epochs == epochs, kind
         # Between the ranks not a bit may differ, or they would drift apart.
         assert found[0][kind][1] == found[1][kind][1], kind
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_one_learner_over_nccl_learns_what_it_learns_alone(tmp_path: Path) -> None:
+    weights = []
+    for name in ("alone", "nccl"):
+        config = small_config(tmp_path, "--device", "cuda", "--run-name", name, "--total-updates", "5")
+        outcome = train(config, Quiet()) if name == "alone" else train_together(config, Quiet(), 1)
+        policy = saved_state(outcome.folder)["learner"]["policy"]
+        weights.append(torch.cat([weight.double().flatten().cpu() for weight in policy.values()]))
+    assert weights[0].isfinite().all()
+    assert (weights[0] - weights[1]).abs().max() < 1e-4
 
 
 def test_a_run_of_two_learners_counts_all_decisions_and_resumes(tmp_path: Path) -> None:
