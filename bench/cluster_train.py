@@ -1,6 +1,6 @@
 """Whole trainings with environments on hosts of this machine against whole trainings in one process.
 
-python bench/cluster_train.py [--hosts 2] [--envs 2048] [--seconds 20] [--rounds 3] [--flags='--preset gpu'] [--out FILE]
+python bench/cluster_train.py [--hosts 2] [--envs 2048] [--seconds 20] [--rounds 3] [--out FILE.json]
 
 Every round trains once in process and once with hosts, each for so many seconds; the first eight count as start-up.
 """

@@ -1,6 +1,6 @@
 """Does it play, or has it memorised? Trains on N generated levels and tests where the agent has never been.
 
-python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 14000000] [--seeds 2] [--dry-run]
+python bench/generalisation.py [--points 16 64 256 1024 endless] [--steps 10000000] [--seeds 2] [--dry-run]
 
 For each N and seed: `warpzone train --levels N`, then `warpzone eval` on unseen seeds of the same difficulty, on the 32
 stages of the game and on the Lost Levels, sampled and with sticky actions. Baselines: `originals` trains on the 32
@@ -37,7 +37,7 @@ KEPT = ("stage", "episodes", "clears", "clear_rate", "mean_x")
 class Config:
     points: tuple[str, ...] = ("16", "64", "256", "1024", "endless", ORIGINALS, AGENT)
     """Numbers of training levels, endless, originals for the 32 stages, an agent's file or a run's folder."""
-    steps: int = 14_000_000
+    steps: int = 10_000_000
     """Decisions of each training."""
     seeds: int = 2
     """Trainings of each point."""
@@ -49,6 +49,8 @@ class Config:
     """Episodes on the unseen levels, and at least 5 on each stage."""
     flags: str = "--preset gpu --encoder nature"
     """Further flags of `warpzone train`."""
+    label: str = ""
+    """What those flags try, for the table: with it, a point is not the benchmark's own."""
     runs_dir: Path = Path("runs/generalisation")
     """Folder of the runs."""
     out: Path = Path("docs/data/generalisation.json")
@@ -66,7 +68,16 @@ def is_run(point: str) -> bool:
 
 
 def folder_of(config: Config, point: str, seed: int) -> Path:
-    return Path(point) if is_run(point) else config.runs_dir / f"{Path(point).stem}-{seed}"
+    return Path(point) if is_run(point) else config.runs_dir / run_name(config, point, seed)
+
+
+def run_name(config: Config, point: str, seed: int) -> str:
+    return "-".join([Path(point).stem, *config.label.split(), str(seed)])
+
+
+def name_of(config: Config, point: str) -> str:
+    """The point in the table."""
+    return f"{point}, {config.label}" if config.label else point
 
 
 def training(config: Config, point: str, seed: int) -> list[str]:
@@ -79,8 +90,8 @@ def training(config: Config, point: str, seed: int) -> list[str]:
         what += ["--anneal-steps", str(config.steps)]
     return [
         "train", *what, "--seed", str(seed), "--total-steps", str(config.steps), "--until-clear-rate", "0",
-        "--time-limit", "0", "--no-record-video", "--run-name", f"{point}-{seed}", "--runs-dir", str(config.runs_dir),
-        *shlex.split(config.flags),
+        "--time-limit", "0", "--no-record-video", "--run-name", run_name(config, point, seed),
+        "--runs-dir", str(config.runs_dir), *shlex.split(config.flags),
     ]  # fmt: skip
 
 
@@ -151,7 +162,7 @@ def curve(run: Path) -> list[dict[str, Any]]:
 
 def measured(config: Config, point: str, seed: int, console: Console) -> dict[str, Any]:
     """Train and test one point."""
-    found: dict[str, Any] = {"point": point, "seed": seed}
+    found: dict[str, Any] = {"point": name_of(config, point), "seed": seed}
     run = folder_of(config, point, seed)
     if is_agent(point):
         run.mkdir(parents=True, exist_ok=True)
@@ -182,7 +193,7 @@ def main() -> None:
     kept = json.loads(config.out.read_text())["points"] if config.out.exists() else []
     for point in config.points:
         for seed in range(1 if is_agent(point) or is_run(point) else config.seeds):
-            if any(old["point"] == point and old["seed"] == seed for old in kept):
+            if any(old["point"] == name_of(config, point) and old["seed"] == seed for old in kept):
                 continue
             if config.dry_run:
                 before = [] if is_agent(point) or is_run(point) else [training(config, point, seed)]

@@ -19,6 +19,7 @@ void check(const PoolConfig& c) {
     require("environments", c.environments, 1, kMost);
     require("threads", c.threads, 1, 1024);
     require("frame_skip", s.frame_skip, 1, kMost);
+    require("frame_skip_noise", s.frame_skip_noise, 0, s.frame_skip - 1);
     require("frame_stack", s.frame_stack, 1, 256);
     require("top", c.top, 0, Frame::kHeight - 1);
     require("height", c.height, 1, Frame::kHeight - c.top);

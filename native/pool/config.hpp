@@ -19,6 +19,7 @@ enum class Autoreset : u8 { NextStep, SameStep, Disabled };
 struct SlotConfig {
     Region region = Region::Ntsc;
     int frame_skip = 4, frame_stack = 4;
+    int frame_skip_noise = 0;  ///< frames by which an action is held longer or shorter, at most
     double sticky = 0;
     int noop_max = 0;
     double random_start = 0;  ///< share of the episodes that begin as if in the middle of a game
@@ -47,6 +48,7 @@ template <class Visitor>
 void visit(PoolConfig& c, Visitor&& v) {
     SlotConfig& s = c.slot;
     v("environments", c.environments), v("threads", c.threads), v("frame_skip", s.frame_skip);
+    v("frame_skip_noise", s.frame_skip_noise);
     v("frame_stack", s.frame_stack), v("height", c.height), v("width", c.width), v("top", c.top);
     v("channels", s.channels), v("measured_palette", c.palette), v("sticky", s.sticky);
     v("noop_max", s.noop_max), v("random_start", s.random_start), v("max_pool", s.max_pool);

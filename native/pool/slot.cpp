@@ -152,7 +152,8 @@ int Slot::hold(u8 buttons, int count, int draw_last, Canvas& on) {
 
 void Slot::step(int action) {
     const u8 buttons = config_->actions[static_cast<std::size_t>(action)];
-    const int count = config_->frame_skip, draw_last = config_->max_pool ? 2 : 1;
+    const int noise = config_->frame_skip_noise, draw_last = config_->max_pool ? 2 : 1;
+    const int count = config_->frame_skip + (noise ? episode_.random.below(2 * noise + 1) - noise : 0);
     Canvas& on = canvas();
     keep_before(Scene::Held, buttons, count);
     if (const int played = hold(buttons, count, draw_last, on); played < count) {

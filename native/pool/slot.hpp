@@ -27,7 +27,7 @@ class Slot {
     /// Begins an episode from a snapshot; throws like `load`.
     void begin(const std::vector<u8>& snapshot, const StageLookup& lookup);
 
-    /// One decision: `frame_skip` frames with the action held, fewer if the episode ends.
+    /// One decision: about `frame_skip` frames with the action held, fewer if the episode ends.
     void step(int action);
 
     const smb::Episode& episode() const { return episode_; }

@@ -40,6 +40,7 @@ def targets(pool_size: int, shape: tuple[int, ...] = (4, 84, 84)) -> list[Any]:
         ({"threads": 0}, "threads must be 1 to"),
         ({"frame_stack": 0}, "frame_stack must be 1 to"),
         ({"frame_skip": 0}, "frame_skip must be 1 to"),
+        ({"frame_skip_noise": 4}, "frame_skip_noise must be 0 to 3"),
         ({"height": 0}, "height must be 1 to"),
         ({"height": 220, "top": 32}, "height must be 1 to 208"),
         ({"width": 257}, "width must be 1 to 256"),

@@ -106,7 +106,7 @@ def test_episodes_from_snapshots_have_it_and_restored_ones_do_not() -> None:
 
 
 def test_a_fixed_view_has_no_randomness() -> None:
-    view = ViewConfig(random_start=1.0, noop_max=30, sticky=0.25, stall_limit=7)
+    view = ViewConfig(random_start=1.0, noop_max=30, sticky=0.25, stall_limit=7, frame_skip_noise=1)
     assert view.fixed(frame_skip=1) == ViewConfig(stall_limit=7, frame_skip=1)
 
 

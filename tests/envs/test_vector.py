@@ -43,7 +43,8 @@ def run_right(envs: MarioVectorEnv) -> tuple[int, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"sticky": 0.3, "noop_max": 20, "random_start": 0.5, "max_pool": True}]
+    "options",
+    [{}, {"frame_skip_noise": 3, "sticky": 0.3, "noop_max": 20, "random_start": 0.5, "max_pool": True}],
 )
 def test_one_and_two_threads_give_the_same_bytes(options: dict[str, object]) -> None:
     digests = set()
@@ -52,6 +53,23 @@ def test_one_and_two_threads_give_the_same_bytes(options: dict[str, object]) -> 
         digests.add(digest(with_threads, 60))
         with_threads.close()
     assert len(digests) == 1
+
+
+def test_frame_skip_noise_holds_actions_longer_and_shorter() -> None:
+    noisy, plain = MarioVectorEnv(8, frame_skip=4, frame_skip_noise=2), MarioVectorEnv(1, frame_skip=1)
+    noisy.reset(seed=3)
+    plain.reset(seed=0)
+    before, held = np.zeros(8, np.int64), []
+    for _ in range(20):
+        info = noisy.step(np.full(8, RIGHT_RUN))[4]
+        held.append(info["frames"] - before)
+        before = info["frames"].astype(np.int64)
+    assert set(np.concatenate(held).tolist()) == {2, 3, 4, 5, 6}
+    assert np.concatenate(held).mean() == pytest.approx(4, abs=0.4)
+    # The same buttons for as many single frames lead to the same place.
+    for _ in range(int(before[0])):
+        plain.step(np.full(1, RIGHT_RUN))
+    assert plain.ram[0].tobytes() == noisy.ram[0].tobytes()
 
 
 def test_another_seed_gives_another_run() -> None:

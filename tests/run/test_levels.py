@@ -13,6 +13,7 @@ from warpzone import ConfigError, levels
 from warpzone.agents.evaluation import Trial, evaluate_stage
 from warpzone.envs import level_pool
 from warpzone.envs.level_pool import LevelPoolEnv, LevelSource, named_levels
+from warpzone.envs.level_replay import LevelReplay
 from warpzone.envs.make import make_envs
 from warpzone.watch.metrics import read_metrics
 
@@ -130,8 +131,59 @@ def test_names_stand_for_generated_levels() -> None:
         (("--levels", "8", "--difficulty", "2"), "--difficulty is a number"),
         (("--levels", "8", "--trails", "folder"), "no trails"),
         (("--levels", "8", "--backend", "nes-py"), "native engine"),
+        (("--level-replay",), "add --levels"),
     ],
 )
 def test_what_does_not_go_with_levels_is_refused(flags: tuple[str, ...], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         small_config(Path("runs"), *flags)
+
+
+def test_levels_that_are_cleared_half_of_the_time_are_played_more_often_and_kept() -> None:
+    replay = LevelReplay(3)
+    replay.weigh()
+    assert replay.shares.tolist() == pytest.approx([1 / 3] * 3)
+    assert replay.least(oldest=2) == 2
+    always, half, never = (np.full(12, slot) for slot in range(3))
+    replay.count(always, np.ones(12))
+    replay.count(half, np.arange(12) % 2)
+    replay.count(never, np.zeros(12))
+    replay.weigh()
+    shares = replay.shares
+    assert shares.sum() == pytest.approx(1)
+    assert shares[1] > 1.5 * shares[0]
+    assert shares[1] > 1.5 * shares[2]
+    assert replay.least(oldest=1) in (0, 2)
+    replay.forget(2)
+    assert replay.least(oldest=1) == 0
+    other = LevelReplay(3)
+    other.load_state_dict(replay.state_dict())
+    assert other.shares.tolist() == replay.shares.tolist()
+    assert other.scores().tolist() == replay.scores().tolist()
+
+
+@pytest.mark.usefixtures("few")
+def test_level_replay_replaces_the_level_that_teaches_least() -> None:
+    envs = LevelPoolEnv(
+        4, LevelSource(0, 0.3), threads=1, size=(16, 16), autoreset_mode="same_step", seed=0, replay=True
+    )
+    envs.reset(seed=1)
+    # Slot 0 is cleared half of the time, slot 1 always, and of slot 2 nothing is known.
+    assert envs._replay is not None
+    envs._replay.count(np.zeros(12, np.int64), np.arange(12) % 2)
+    envs._replay.count(np.ones(12, np.int64), np.ones(12))
+    for _ in range(64 // 4):
+        envs.step(np.full(4, 1))
+    assert envs.level_seeds() == [0, 3, 2]
+    restored = envs.state_dict()["level_replay"]
+    assert restored["episodes"][0] > 8
+    envs.close()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_run_with_level_replay_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    flags = ["--levels", "endless", "--level-replay", "--total-updates", "20", "--stall-limit", "10"]
+    whole = small_run(tmp_path / "whole", *flags).folder
+    parts = small_run(tmp_path / "parts", *flags, display=Quiet(interrupt_after=9)).folder
+    small_run(tmp_path / "parts", *flags)
+    assert differences(lasting_state(whole), lasting_state(parts)) == []

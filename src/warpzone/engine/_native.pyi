@@ -81,6 +81,7 @@ class PoolSettings(TypedDict, total=False):
     environments: int
     threads: int
     frame_skip: int
+    frame_skip_noise: int
     frame_stack: int
     height: int
     width: int

@@ -29,6 +29,8 @@ class ViewConfig:
 
     frame_skip: int = 4
     """Frames each action is held."""
+    frame_skip_noise: int = 0
+    """Hold each action up to N frames longer or shorter, at random."""
     frame_stack: int = 4
     """Frames stacked in an observation."""
     size: tuple[int, int] = (84, 84)
@@ -59,6 +61,7 @@ class ViewConfig:
     def __post_init__(self) -> None:
         checks = (
             ("frame_skip", self.frame_skip, 1, 64),
+            ("frame_skip_noise", self.frame_skip_noise, 0, self.frame_skip - 1),
             ("frame_stack", self.frame_stack, 1, 64),
             ("height", self.size[0], 1, SCREEN_HEIGHT - (HUD_ROWS if self.crop_hud else 0)),
             ("width", self.size[1], 1, SCREEN_WIDTH),
@@ -81,7 +84,8 @@ class ViewConfig:
 
     def fixed(self, **changes: Any) -> ViewConfig:
         """This view without randomness: every episode starts alike, and no button sticks."""
-        return replace(self, **{"sticky": 0.0, "noop_max": 0, "random_start": 0.0, **changes})
+        plain = {"frame_skip_noise": 0, "sticky": 0.0, "noop_max": 0, "random_start": 0.0}
+        return replace(self, **{**plain, **changes})
 
     @property
     def channels(self) -> str:
@@ -101,8 +105,9 @@ class ViewConfig:
     def pool_settings(self) -> PoolSettings:
         """The view as the engine has it."""
         return {
-            "frame_skip": self.frame_skip, "frame_stack": self.frame_stack, "height": self.size[0],
-            "width": self.size[1], "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
+            "frame_skip": self.frame_skip, "frame_skip_noise": self.frame_skip_noise,
+            "frame_stack": self.frame_stack, "height": self.size[0], "width": self.size[1],
+            "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
             "measured_palette": self.palette == "measured", "sticky": float(self.sticky),
             "noop_max": self.noop_max, "random_start": float(self.random_start), "max_pool": self.max_pool,
             "ground_stood": self.ground == "stood",
@@ -127,6 +132,8 @@ class StageConfig:
     """Number of consecutive stages, starting with --world and --stage."""
     levels: str = ""
     """Number of generated levels to train on, or endless."""
+    level_replay: bool = False
+    """Play levels more often, and keep them for longer, that are cleared about half of the time."""
     difficulty: float = 0.3
     """Difficulty of generated levels, 0 to 1."""
     rom: str = ""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.interface import Info, Result
+from warpzone.envs.level_replay import LevelReplay
 from warpzone.envs.pool_envs import StepMemory
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import CheckpointError, ConfigError
@@ -81,7 +82,13 @@ class LevelPoolEnv(MarioVectorEnv):
     """Environments whose last stage is all generated levels together: `info["stage_index"]` counts them as one."""
 
     def __init__(
-        self, num_envs: int, source: LevelSource, stages: Sequence[str] = (), **options: Any
+        self,
+        num_envs: int,
+        source: LevelSource,
+        stages: Sequence[str] = (),
+        *,
+        replay: bool = False,
+        **options: Any,
     ) -> None:
         rom = options.pop("rom", None)
         self._rom = rom if isinstance(rom, bytes) else find_rom(rom)
@@ -89,6 +96,8 @@ class LevelPoolEnv(MarioVectorEnv):
         self._numbers = list(range(source.slots))
         """Which level is in each slot."""
         self._next, self._decisions = source.slots, 0
+        self._replay = LevelReplay(source.slots) if replay else None
+        self._weights = [1.0] * len(stages) + [float(source.slots)]
         levels = [self._level(number) for number in self._numbers]
         super().__init__(num_envs, stages=list(stages) or None, levels=levels, rom=self._rom, **options)
         self._plain = len(stages)
@@ -104,8 +113,10 @@ class LevelPoolEnv(MarioVectorEnv):
     def set_stage_weights(self, weights: Sequence[float]) -> None:
         """How often each stage, and last any of the levels, is sampled."""
         if len(weights) == self._plain + 1:
-            share = weights[-1] / self._source.slots
-            weights = [*weights[:-1], *[share] * self._source.slots]
+            self._weights = list(weights)
+            slots = self._source.slots
+            shares = self._replay.shares if self._replay else np.full(slots, 1.0 / slots)
+            weights = [*weights[:-1], *(weights[-1] * shares).tolist()]
         super().set_stage_weights(weights)
 
     def reset(
@@ -118,19 +129,37 @@ class LevelPoolEnv(MarioVectorEnv):
     def _result(self, memory: StepMemory) -> Result:
         result = super()._result(memory)
         info = result[4]
+        if self._replay is not None:
+            self._count_episodes(self._replay, result[2] | result[3], info.get("final_info", info))
         self._count_as_one(info)
         if "final_info" in info:
             self._count_as_one(info["final_info"])
         every = max(REFRESH_DECISIONS, REFRESH_STEPS * self.num_envs)
         before = self._decisions // every
         self._decisions += self.num_envs
+        turns = range(before, self._decisions // every)
         if self._source.rotates:
-            for turn in range(before, self._decisions // every):
-                slot = turn % self._source.slots
-                self._numbers[slot] = self._next
-                self._next += 1
-                self.set_levels({self._plain + slot: self._level(self._numbers[slot])})
+            for turn in turns:
+                self._next_level(turn % self._source.slots)
+        if self._replay is not None and turns:
+            self._replay.weigh()
+            self.set_stage_weights(self._weights)
         return result
+
+    def _count_episodes(self, replay: LevelReplay, over: NDArray[np.bool_], info: Info) -> None:
+        slots = info["stage_index"] - self._plain
+        levels = over & (slots >= 0)
+        replay.count(slots[levels], info["flag_get"][levels])
+
+    def _next_level(self, oldest: int) -> None:
+        """The next seed takes the place of the oldest level, or of the one that teaches least."""
+        slot = oldest
+        if self._replay is not None:
+            slot = self._replay.least(oldest)
+            self._replay.forget(slot)
+        self._numbers[slot] = self._next
+        self._next += 1
+        self.set_levels({self._plain + slot: self._level(self._numbers[slot])})
 
     def _count_as_one(self, info: Info) -> None:
         info["stage_index"] = self._group[info["stage_index"]]
@@ -138,7 +167,8 @@ class LevelPoolEnv(MarioVectorEnv):
     def state_dict(self) -> dict[str, Any]:
         """Also which levels are being played."""
         levels = {"numbers": list(self._numbers), "next": self._next, "decisions": self._decisions}
-        return {**super().state_dict(), "levels": levels}
+        replay = {} if self._replay is None else {"level_replay": self._replay.state_dict()}
+        return {**super().state_dict(), "levels": levels, **replay}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Return to `state_dict`, with the levels that there were."""
@@ -148,4 +178,6 @@ class LevelPoolEnv(MarioVectorEnv):
         changed = [i for i, (a, b) in enumerate(zip(saved["numbers"], self._numbers, strict=True)) if a != b]
         self.set_levels({self._plain + i: self._level(saved["numbers"][i]) for i in changed})
         self._numbers, self._next, self._decisions = list(saved["numbers"]), saved["next"], saved["decisions"]
+        if self._replay is not None and "level_replay" in state:
+            self._replay.load_state_dict(state["level_replay"])
         super().load_state_dict(state)

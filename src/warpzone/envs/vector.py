@@ -54,6 +54,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         *,
         levels: Sequence[LevelData] | None = None,
         frame_skip: int = 4,
+        frame_skip_noise: int = 0,
         frame_stack: int = 4,
         size: int | tuple[int, int] = 84,
         action_type: str = "simple",
@@ -86,7 +87,8 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"Unknown render mode {render_mode!r}: the only one is 'rgb_array'.")
         view = ViewConfig(
-            frame_skip=frame_skip, frame_stack=frame_stack, size=as_size(size), observation=observation,
+            frame_skip=frame_skip, frame_skip_noise=frame_skip_noise, frame_stack=frame_stack,
+            size=as_size(size), observation=observation,
             palette=palette, crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max,
             random_start=random_start, action_type=action_type, ground=ground, stall_limit=stall_limit,
             step_limit=step_limit,

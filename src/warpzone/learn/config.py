@@ -82,6 +82,8 @@ class LearnConfig:
     """Also anneal as the clear rate rises: entropy fully, the learning rate 0.6 as far."""
     adam_eps: float = 1e-5
     """Epsilon of Adam."""
+    weight_decay: float = 0.0
+    """Weight decay: this share of each weight is added to its gradient (L2)."""
     max_grad_norm: float = 0.5
     """Maximum gradient norm; longer gradients are clipped (0 = no limit)."""
 
@@ -97,6 +99,8 @@ class LearnConfig:
     """Final distillation coefficient (with --teachers)."""
     teacher_temperature: float = 0.5
     """Softmax temperature of teachers; below 1 sharpens their policies."""
+    augment_coef: float = 0.0
+    """Coefficient of the loss by which shifted observations must be played alike (DrAC)."""
     clip: float = 0.2
     """PPO clip range of the probability ratio."""
     value_clip: float = 0.0
@@ -132,7 +136,8 @@ class LearnConfig:
         )
         require(self, "grad_accum", at_least=1)
         counts = ("minibatch_size", "nstep", "warmup_updates", "anneal_steps", "anneal_updates")
-        require(self, *counts, "target_kl", "value_clip", "teacher_coef", "teacher_final", at_least=0)
+        weights = ("target_kl", "value_clip", "teacher_coef", "teacher_final", "weight_decay", "augment_coef")
+        require(self, *counts, *weights, at_least=0)
 
     def recipe(self) -> Recipe:
         """The recipe of `algo` with the fields set by hand."""

@@ -186,7 +186,8 @@ class Learner:
             num_stages = self.ranks.largest(int(rollout.stage.max()) + 1) if by_stage else 1
             stage = rollout.stage if by_stage else None
             advantages = normalise_advantages(advantages, stage, num_stages, self.ranks)
-        return Samples(rollout, logp, advantages, returns, values)
+        augment = self.generator if self.config.augment_coef else None
+        return Samples(rollout, logp, advantages, returns, values, augment)
 
     def _targets(self, trajectory: Trajectory, log_ratio: Tensor) -> Targets:
         config, lam = self.config, self.recipe.gae_lambda
@@ -267,8 +268,7 @@ class Learner:
     def _graphed_minibatch(self, samples: Samples, index: Tensor) -> None:
         graphed = self.graphed.get(len(index))
         if graphed is None:
-            batch = samples.decisions(index)
-            graphed = self.graphed[len(index)] = GraphedStep(self.step, batch)
+            graphed = self.graphed[len(index)] = GraphedStep(self.step, samples.decisions(index))
         else:
             samples.decisions(index, out=graphed.batch)
         graphed()

@@ -256,6 +256,6 @@ def _rows(index: Tensor | None) -> np.ndarray[Any, np.dtype[np.int32]] | None:
 def _statistics(means: dict[str, float], value_coef: float, entropy_coef: float) -> Tensor:
     """The net's numbers in the order of STATISTICS."""
     total = means["policy_loss"] + value_coef * means["value_loss"] - entropy_coef * means["entropy"]
-    losses = [total, means["policy_loss"], means["value_loss"], 0.0]
+    losses = [total, means["policy_loss"], means["value_loss"], 0.0, 0.0]
     names = "entropy", "approx_kl", "clip_fraction", "grad_norm"
     return torch.tensor([*losses, *(means[name] for name in names)])

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from warpzone.learn.augmentation import shifted
 from warpzone.learn.config import LearnConfig, ReplayConfig
 from warpzone.learn.losses import (
     action_logp,
@@ -24,7 +25,7 @@ from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.model.policy import Policy
 
 STATISTICS = (
-    *("loss_total", "loss_policy", "loss_value", "loss_teacher"),
+    *("loss_total", "loss_policy", "loss_value", "loss_teacher", "loss_augment"),
     *("entropy", "approx_kl", "clip_fraction", "grad_norm"),
 )
 KL = STATISTICS.index("approx_kl")
@@ -55,7 +56,14 @@ class GradientStep:
         self.teacher_coef = torch.zeros((), device=device)
         # A graph reads the learning rate from the device each time it is replayed.
         lr = torch.tensor(config.learning_rate, device=device) if on_cuda else config.learning_rate
-        self.optimizer = Adam(self.parameters, lr=lr, eps=config.adam_eps, fused=True, capturable=on_cuda)
+        self.optimizer = Adam(
+            self.parameters,
+            lr=lr,
+            eps=config.adam_eps,
+            weight_decay=config.weight_decay,
+            fused=True,
+            capturable=on_cuda,
+        )
         needs_scaling = on_cuda and config.amp and config.amp_dtype == "float16"
         self.scaler = torch.amp.GradScaler("cuda", enabled=needs_scaling)
         self.statistics = torch.zeros(len(STATISTICS), device=device)
@@ -146,10 +154,20 @@ class GradientStep:
         if batch.teacher is not None:
             distance = teacher_kl(logits, batch.teacher).mean()
             total = total + self.teacher_coef * distance
+        unlike = torch.zeros_like(total)
+        if batch.shifts is not None:
+            moved_logits, moved_values = evaluate(
+                self.policy, batch._replace(obs=shifted(batch.obs, batch.shifts))
+            )
+            apart = value_loss(moved_values, values.detach(), values.detach(), scale=scale).mean()
+            unlike = teacher_kl(moved_logits, logits.detach().softmax(-1)).mean() + config.value_coef * apart
+            total = total + config.augment_coef * unlike
         with torch.no_grad():
             kl = approximate_kl(logp, old_logp).mean()
             clipped = clip_fraction(logp, old_logp, config.clip).mean()
-            statistics = torch.stack([total, policy_loss, critic_loss, distance, entropy, kl, clipped])
+            statistics = torch.stack(
+                [total, policy_loss, critic_loss, distance, unlike, entropy, kl, clipped]
+            )
         return total, statistics
 
 

@@ -102,7 +102,8 @@ def build_envs(
             count = parse_count(config.stage.levels)
             first = TRAINING_SEED if count else TRAINING_SEED + (half << 36)
             source = LevelSource(count, config.stage.difficulty, first)
-            envs.append(LevelPoolEnv(each, source, stages[:-1], seed=seed, **{**asdict(view), **shared}))
+            options = {**asdict(view), **shared, "replay": config.stage.level_replay}
+            envs.append(LevelPoolEnv(each, source, stages[:-1], seed=seed, **options))
         else:
             envs.append(make_envs(view, each, stages, seed=seed, **shared))
     took_s = sum(part.construction_s for part in envs)
@@ -167,7 +168,8 @@ def build_components(
     torch.set_num_threads(threads)
     envs = placement.make_envs(config, device, say)
     # The native kernels know no other losses than their own, and no other learners.
-    kind = "torch" if config.replay.per or teachers or ranks.size > 1 else config.run.learner
+    extra = config.replay.per or teachers or config.learn.weight_decay or config.learn.augment_coef
+    kind = "torch" if extra or ranks.size > 1 else config.run.learner
     policy = make_policy(config.model, config.view, config.value_heads(), device, kind, threads)
     shared: Any = {
         "adaptive": config.adaptive,

@@ -172,6 +172,8 @@ class TrainConfig:
     def check(self) -> None:
         """Refuse, in a sentence, settings that do not go together."""
         self.stage.names()
+        if self.stage.level_replay and not self.stage.levels:
+            raise ConfigError("--level-replay is for generated levels: add --levels.")
         if self.stage.levels:
             parse_count(self.stage.levels)
             if self.backend.backend != "native" or self.scale.on_cluster:
@@ -184,6 +186,10 @@ class TrainConfig:
                 raise ConfigError("The native learner has no replay: use --learner torch with --per.")
             if self.run.teachers:
                 raise ConfigError("The native learner follows nobody: use --learner torch with --teachers.")
+            if self.learn.weight_decay or self.learn.augment_coef:
+                raise ConfigError(
+                    "The native learner has no weight decay and no augmentation: use --learner torch with them."
+                )
             from warpzone.learn.native import why_not_native
 
             if reason := why_not_native(self.model):

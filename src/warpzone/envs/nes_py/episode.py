@@ -87,7 +87,9 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
         """One decision."""
         view, episode = self.view, self._episode
         before: NDArray[np.uint8] | None = None
-        for frame in range(view.frame_skip):
+        noise = view.frame_skip_noise
+        count = view.frame_skip + (episode.below(2 * noise + 1) - noise if noise else 0)
+        for frame in range(count):
             # The next frame is drawn into the same memory.
             before = self.emulator.screen.copy() if view.max_pool and frame else None
             sticks = view.sticky > 0 and episode.uniform() < view.sticky
