@@ -25,7 +25,7 @@ from warpzone.cli.bench_results import write_json
 from warpzone.cli.train import settings
 from warpzone.master.recipes import words as flags
 from warpzone.run.presets import LEVELS, LEVELS_NOISE
-from warpzone.watch.metrics import METRICS_FILE, read_metrics
+from warpzone.watch.metrics import OUTCOME_FILE, read_metrics
 
 UNSEEN_FIRST = 1 << 41
 """First seed of the tests; no run trains on seeds from there on."""
@@ -51,6 +51,8 @@ class Config:
     """Further flags of `warpzone train`."""
     label: str = ""
     """What those flags try, for the table: with it, a point is not the benchmark's own."""
+    device: str = "cpu"
+    """Device of the tests: cpu or cuda."""
     runs_dir: Path = Path("runs/generalisation")
     """Folder of the runs."""
     out: Path = Path("docs/data/generalisation.json")
@@ -98,7 +100,14 @@ def training(config: Config, point: str, seed: int) -> list[str]:
 def tests(config: Config, point: str, seed: int) -> dict[str, list[str]]:
     """The commands that test a point, by what they test."""
     run = folder_of(config, point, seed)
-    shared = ["--checkpoint", point if is_agent(point) else str(run), "--mode", "sampled,sticky"]
+    shared = [
+        "--checkpoint",
+        point if is_agent(point) else str(run),
+        "--mode",
+        "sampled,sticky",
+        "--device",
+        config.device,
+    ]
     unseen = f"{UNSEEN_FIRST}-{UNSEEN_FIRST + config.unseen - 1}"
     each = str(max(5, config.episodes // 32))
     return {
@@ -137,8 +146,8 @@ def trained(run: Path) -> dict[str, Any]:
 
 def is_trained(run: Path, steps: int) -> bool:
     """Whether a training is over, here or on another machine."""
-    records = read_metrics(run) if (run / METRICS_FILE).exists() else []
-    return bool(records) and records[-1]["global_step"] >= steps
+    outcome = run / OUTCOME_FILE
+    return outcome.exists() and json.loads(outcome.read_text())["global_step"] >= steps
 
 
 def is_newer(result: Path, checkpoint: Path) -> bool:
@@ -178,8 +187,10 @@ def measured(config: Config, point: str, seed: int, console: Console) -> dict[st
             called(command, console)
         document = json.loads(Path(command[-1]).read_text())
         results, found["decisions"] = document["results"], document["global_step"]
+        command[command.index("--device") + 1] = document["device"]
         found[name] = {
             "command": f"warpzone {shlex.join(command)}",
+            "hardware": document["hardware"],
             "results": {
                 mode: [{key: row[key] for key in KEPT} for row in rows]
                 for mode, rows in results.items()

@@ -175,6 +175,7 @@ NB_MODULE(_native, m) {
         .def("reset", alone([](MachineObject& c) { press_reset(c.machine, *c.cartridge); }));
 
     bind_pool(m);
+    bind_pack(m);
     bind_episode(m);
 
     m.def("instruction_sets", &simd::instruction_sets,

@@ -32,6 +32,7 @@ std::shared_ptr<const Cartridge> cartridge_of(const nb::bytes& rom);
 
 void bind_pool(nb::module_& m);
 void bind_episode(nb::module_& m);
+void bind_pack(nb::module_& m);
 
 }  // namespace wz::python
 

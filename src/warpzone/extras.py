@@ -14,7 +14,6 @@ EXTRA_OF = {
     "optuna": "sweep",
     "sklearn": "sweep",
     "ray": "cluster",
-    "lz4": "cluster",
 }
 """By the name under which a package is imported."""
 

@@ -14,13 +14,13 @@ import pytest
 from tests.cluster.hosted import STAGES, VIEW, hosted, pids, started, stop
 from warpzone.cluster.connection import Cluster
 from warpzone.cluster.fleet import START_S
-from warpzone.cluster.frames import PIECE_BYTES, Packer
+from warpzone.engine import Packer
 from warpzone.envs.make import make_envs
 
 SAME = ("x_pos", "score", "stage_index", "end", "steps", "from_snapshot", "flag_get", "status", "dx")
 
 
-@pytest.mark.parametrize("shape", [(1,), (3, 84, 84), (PIECE_BYTES,), (40, 1, 84, 84)])
+@pytest.mark.parametrize("shape", [(1,), (3, 84, 84), (16 * 84 * 84,), (40, 1, 84, 84)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_was_packed_comes_out_again(shape: tuple[int, ...], threads: int) -> None:
     packer = Packer(threads)
@@ -28,6 +28,8 @@ def test_what_was_packed_comes_out_again(shape: tuple[int, ...], threads: int) -
     out = np.empty_like(array)
     packer.unpack(packer.pack(array), out)
     assert np.array_equal(array, out)
+    with pytest.raises(ValueError, match="packed bytes"):
+        packer.unpack(packer.pack(array), np.empty(array.size + 1, np.int32))
 
 
 def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:

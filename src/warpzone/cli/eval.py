@@ -200,6 +200,7 @@ def as_json(
         "noop_max": config.noop_max,
         "random_start": config.random_start,
         "sticky": config.sticky,
+        "device": config.device,
         "seed": config.seed,
         "lost_levels": config.lost_levels,
         "results": {mode: [r.as_dict() for r in rows] for mode, rows in results.items()},

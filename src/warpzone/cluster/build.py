@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from warpzone.cluster.connection import Cluster
 from warpzone.cluster.environments import HostEnvironments
 from warpzone.cluster.fleet import Fleet
-from warpzone.cluster.frames import Packer
 from warpzone.cluster.host import HostSettings
+from warpzone.engine import Packer
 from warpzone.envs.config import cores
 from warpzone.envs.interface import spread_seeds
 from warpzone.envs.rewards import RewardShaper

@@ -145,8 +145,8 @@ def _start(ray: Any, cpus: int) -> None:
 
 def import_ray() -> Any:
     """Ray, set up to be quiet and to listen on this machine only; a ConfigError without it."""
-    if find_spec("ray") is None or find_spec("lz4") is None:
-        raise ConfigError("--cluster needs Ray and LZ4: pip install 'warpzone[cluster]'.")
+    if find_spec("ray") is None:
+        raise ConfigError("--cluster needs Ray: pip install 'warpzone[cluster]'.")
     # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone; one that others started is
     # not changed by it.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

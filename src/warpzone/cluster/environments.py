@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.cluster.fleet import Fleet
-from warpzone.cluster.frames import Packer
 from warpzone.cluster.host import Later, Reply
-from warpzone.engine import FIELDS
+from warpzone.engine import FIELDS, Packer
 from warpzone.envs.pool_envs import Empty, StepMemory
 from warpzone.envs.rewards import TERMS, RewardShaper
 from warpzone.envs.telemetry import named_info

@@ -222,7 +222,10 @@ class Fleet:
         threads = self.settings.threads
         # Where nodes have left, the others take their hosts, however crowded they are.
         fits = self.cluster.cpus() >= threads * len(self.slots)
-        options = {"num_cpus": threads if fits else 0, "scheduling_strategy": "SPREAD", "max_restarts": 0}
+        options = {
+            "num_cpus": threads if fits else 0, "scheduling_strategy": "SPREAD", "max_restarts": 0,
+            "max_concurrency": len(self.settings.views),
+        }  # fmt: skip
         slot.actor = self._actor.options(**options).remote(self.settings)
         slot.ready = slot.actor.ready.remote()
 

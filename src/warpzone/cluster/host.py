@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import warpzone
-from warpzone.cluster.frames import Packer
-from warpzone.engine import FIELDS, Machine, Pool
+from warpzone.engine import FIELDS, Machine, Packer, Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import ViewConfig
@@ -34,7 +33,7 @@ Later = tuple[str, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What a host emulates: one vector of environments for each view, stepped in turn on all its threads."""
+    """What a host emulates: one vector of environments for each view, each on all its threads."""
 
     views: tuple[ViewConfig, ...]
     num_envs: int
@@ -49,15 +48,15 @@ class Ended(NamedTuple):
     """The last moments of the episodes that ended in a step."""
 
     rows: NDArray[np.int64]
-    frames: list[bytes]
+    frames: bytes
     telemetry: NDArray[np.int32]
 
 
 class Reply(NamedTuple):
     """What a host sends after a reset or a step. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
 
-    frames: list[bytes]
-    telemetry: list[bytes]
+    frames: bytes
+    telemetry: bytes
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: Ended | None
@@ -67,17 +66,17 @@ class Reply(NamedTuple):
     @property
     def num_bytes(self) -> int:
         """Compressed bytes of frames and telemetry."""
-        last = [] if self.ended is None else [*self.ended.frames, self.ended.telemetry.tobytes()]
-        return sum(map(len, (*self.frames, *self.telemetry, *last)))
+        last = 0 if self.ended is None else len(self.ended.frames) + self.ended.telemetry.nbytes
+        return len(self.frames) + len(self.telemetry) + last
 
 
 class Host:
-    """The environments of one host. All calls come from one caller and run one after the other."""
+    """The environments of one host. The calls for one group run one after the other; groups run side by side, so that
+    one is emulated while what came of the other is compressed and sent."""
 
     def __init__(self, settings: HostSettings) -> None:
         image = find_rom(settings.rom or None)
-        self.packer = Packer(settings.threads)
-        self.groups = [_Group(image, settings, view, self.packer) for view in settings.views]
+        self.groups = [_Group(image, settings, view) for view in settings.views]
 
     def ready(self) -> str:
         """The name of the machine, once the environments are made."""
@@ -109,8 +108,9 @@ class Host:
 class _Group:
     """A vector of environments of the engine, with the memory of its last results."""
 
-    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, packer: Packer) -> None:
-        view, self.num_envs, self.packer = replace(view, frame_stack=1), settings.num_envs, packer
+    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig) -> None:
+        view, self.num_envs = replace(view, frame_stack=1), settings.num_envs
+        self.packer = Packer(settings.threads)
         dump = identify(image)
         lost_levels = bool(dump and dump.lost_levels)
         # Several hosts may share a machine: pinned threads would all sit on its first cores.

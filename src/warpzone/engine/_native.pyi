@@ -75,6 +75,15 @@ class Machine:
     def reset(self) -> None:
         """Press the reset button."""
 
+class Packer:
+    """Compresses arrays without loss (LZ4) on several threads; one call at a time."""
+
+    def __init__(self, threads: int) -> None: ...
+    def pack(self, array: NDArray[Any]) -> bytes:
+        """The bytes of a contiguous array, compressed."""
+    def unpack(self, packed: bytes, out: NDArray[Any]) -> None:
+        """Fill a contiguous array; ValueError if it is not as large as the packed one."""
+
 class PoolSettings(TypedDict, total=False):
     """The settings of a `Pool`; checked, with their defaults, in native/pool/config.*."""
 
