@@ -9,8 +9,6 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from warpzone.agents.intervals import wilson
-
 DATA = Path(__file__).parents[1] / "docs" / "data"
 Z = 1.96
 MODES = ("sampled", "greedy", "sticky")
@@ -242,90 +240,6 @@ def master_table(file: str) -> str:
             f"{group['decisions'] / 1e6:.1f} M{status} |"
         )
     return table("| stage | sampled | greedy | sticky | its specialist |", rows, "sampled, greedy, sticky")
-
-
-def point_of(trained_on: str) -> Any:
-    """What an agent did where it had never been (`bench/generalisation.py`)."""
-    return next(p for p in load("generalisation.json")["points"] if p["point"] == trained_on)
-
-
-def unseen_rate(trained_on: str, where: str, mode: str = "sampled") -> float:
-    rows = point_of(trained_on)[where]["results"][mode]
-    return float(sum(row["clears"] for row in rows) / sum(row["episodes"] for row in rows))
-
-
-def generalisation() -> Figures:
-    """The 32-stage agent and the one trained on generated levels, where they have never been."""
-    known, played = "agents/thirty-two.safetensors", "endless"
-
-    def interval() -> tuple[float, float]:
-        row = point_of(played)["unseen"]["results"]["sampled"][0]
-        return wilson(row["clears"], row["episodes"])
-
-    def stages(where: str) -> Any:
-        return point_of(played)[where]["results"]["sampled"]
-
-    def often(where: str) -> list[str]:
-        return [row["stage"] for row in stages(where) if row["clear_rate"] >= 0.2]
-
-    return {
-        "32-unseen": lambda: percent(unseen_rate(known, "unseen")),
-        "32-lost-levels": lambda: percent(unseen_rate(known, "lost_levels"), 0),
-        "levels-unseen": lambda: percent(unseen_rate(played, "unseen")),
-        "levels-unseen-low": lambda: f"{100 * interval()[0]:.0f}",
-        "levels-unseen-high": lambda: f"{100 * interval()[1]:.0f}",
-        "levels-unseen-sticky": lambda: percent(unseen_rate(played, "unseen", "sticky")),
-        "levels-stages": lambda: str(len(often("originals"))),
-        "levels-stages-names": lambda: ", ".join(often("originals")),
-        "levels-lost": lambda: str(sum(row["clears"] > 0 for row in stages("lost_levels"))),
-        "levels-trained-decisions": lambda: f"{point_of(played)['decisions'] / 1e6:.0f}",
-    }
-
-
-def generalisation_table() -> str:
-    """What agents do where they have never been (`bench/generalisation.py`), a row for each training."""
-    rows = []
-    for point in load("generalisation.json")["points"]:
-        unseen = [
-            percent(point["unseen"]["results"][mode][0]["clear_rate"]) for mode in ("sampled", "sticky")
-        ]
-        stages, lost = (point[name]["results"]["sampled"] for name in ("originals", "lost_levels"))
-        often = f"{sum(row['clear_rate'] >= 0.2 for row in stages)} of {len(stages)}"
-        seen = point["point"] == "originals" or point["point"].endswith(".safetensors")
-        decisions = f"{point['decisions'] / 1e6:.0f}" if "curve" in point else ""
-        rows.append(
-            f"| {point['point']} | {point['seed']} | {decisions} | {' | '.join(unseen)} "
-            f"| {'trained on' if seen else often} | {sum(row['clears'] > 0 for row in lost)} of {len(lost)} |"
-        )
-    head = "| trained on | seed | million decisions | unseen | sticky | stages at 20 % or more | Lost Levels cleared |"
-    return table(head, rows, "seed, million decisions, unseen, sticky")
-
-
-def levels() -> Figures:
-    """What generated levels are like (`bench/levels.py`), and that areas play as before (`bench/level_movie.py`)."""
-
-    def soak() -> Any:
-        return load("levels.json")["soak"]
-
-    def solvable() -> Any:
-        return load("levels.json")["solvable"]
-
-    return {
-        **ratio("levels-speed", lambda: load("levels.json")["speed"], ".2f"),
-        "levels-solved": lambda: f"{solvable()['solved']} of {solvable()['levels']}",
-        "levels-solved-low": lambda: percent(solvable()["low"], 0),
-        "levels-solved-high": lambda: percent(solvable()["high"], 0),
-        "levels-played": lambda: f"{soak()['seeds']:,}",
-        "levels-decisions": lambda: f"{soak()['decisions']:,}",
-        "levels-deaths": lambda: f"{soak()['ends']['death']:,}",
-        "levels-blocks": lambda: f"{soak()['blocks']:,}",
-        "levels-strange": lambda: str(len(soak()["levels_with_strange_blocks"])),
-        "level-areas": lambda: str(load("level_movie.json")["areas"]),
-        "level-movie-frames": lambda: f"{load('level_movie.json')['movie_frames']:,}",
-        "level-areas-visited": lambda: str(
-            sum(count > 0 for count in load("level_movie.json")["frames_in_area"].values())
-        ),
-    }
 
 
 def faults() -> Figures:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from statistics import mean, median
 
+from figure_levels import generalisation, levels
 from figure_sources import (
     Figures,
     cluster_model,
@@ -21,12 +22,9 @@ from figure_sources import (
     faults,
     first_seeds,
     game,
-    generalisation,
-    generalisation_table,
     half_width_32,
     kills_table,
     learned,
-    levels,
     load,
     lost_nodes,
     master_kills_table,
@@ -85,7 +83,6 @@ FIGURES: Figures = {
         for kind in ("mps", "without-mps")
     },
     "sharing-times": lambda: f"{median(sharing('mps')) / median(sharing('without-mps')):.1f}",
-    "generalisation-table": generalisation_table,
     **generalisation(),
     "kills-table": kills_table,
     "master-kills-table": master_kills_table,

@@ -8,6 +8,7 @@ import pytest
 
 import warpzone
 from tests.engine.assembler import cartridge
+from warpzone.engine.rom import rom_path
 
 GOOD = cartridge("reset: inc $10\n jmp reset")
 
@@ -77,6 +78,17 @@ def test_a_missing_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("WARPZONE_ROM", str(tmp_path / "neither.nes"))
     with pytest.raises(warpzone.RomError, match=r"neither\.nes"):
         warpzone.rom()
+
+
+def test_the_lost_levels_are_not_looked_for_where_the_game_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    game, lost = str(rom_path()), rom_path(lost_levels=True)
+    monkeypatch.setenv("WARPZONE_ROM", game)
+    # Commands pass the variable on as --rom.
+    assert rom_path(game, lost_levels=True) == rom_path(lost_levels=True) == lost
+    assert str(rom_path()) == game
+    monkeypatch.delenv("WARPZONE_ROM")
+    with pytest.raises(warpzone.RomError, match="not the Lost Levels"):
+        warpzone.rom(game, lost_levels=True)
 
 
 def test_a_directory_and_a_giant_are_no_roms(tmp_path: Path) -> None:

@@ -154,6 +154,16 @@ def test_stages_that_are_not_played_any_more_are_forgotten(tmp_path: Path) -> No
     log.close()
 
 
+def test_generated_levels_have_a_longer_window(tmp_path: Path) -> None:
+    log = EpisodeLog(tmp_path / "episodes.jsonl")
+    for n in range(1200):
+        for stage in ("1-1", "levels@0.3"):
+            log.add(episode(stage, cleared=n < 600), update=1, global_step=n, elapsed_s=1.0)
+    resumed = EpisodeLog(tmp_path / "resumed.jsonl")
+    resumed.load_state_dict(log.state_dict())
+    assert resumed.clear_rates() == log.clear_rates() == {"1-1": 0.0, "levels@0.3": 0.4}
+
+
 def test_episodes_with_noise_have_a_rate_of_their_own(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
     for noisy, cleared in ((False, True), (True, False), (True, True), (True, False), (True, False)):

@@ -19,6 +19,7 @@ from warpzone.run.config import RunConfig, TrainConfig
 from warpzone.run.presets import PRESETS, preset, suited_to_stages
 from warpzone.run.saved_settings import STAGE_CHOICES, settings_to_resume
 from warpzone.run.stopping import EXIT_OK
+from warpzone.watch.episodes import window_of
 
 if TYPE_CHECKING:
     from warpzone.run.loop import Outcome
@@ -175,7 +176,7 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     if progress.elapsed_s:
         table.add_row("decisions/s", f"{progress.global_step / progress.elapsed_s:,.0f}")
     for stage, rate in progress.clear_rate.items():
-        table.add_row(f"clear rate {stage}, last 100 episodes", f"{rate:.1%}")
+        table.add_row(f"clear rate {stage}, last {window_of(stage):,} episodes", f"{rate:.1%}")
     for stage, result in outcome.confirmed.items():
         low, high = result.interval
         shown = f"{result.clear_rate:.1%} ({low:.1%} to {high:.1%})"

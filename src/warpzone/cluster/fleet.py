@@ -224,7 +224,7 @@ class Fleet:
         fits = self.cluster.cpus() >= threads * len(self.slots)
         options = {
             "num_cpus": threads if fits else 0, "scheduling_strategy": "SPREAD", "max_restarts": 0,
-            "max_concurrency": len(self.settings.views),
+            "max_concurrency": len(self.settings.views), "enable_task_events": False,
         }  # fmt: skip
         slot.actor = self._actor.options(**options).remote(self.settings)
         slot.ready = slot.actor.ready.remote()

@@ -76,8 +76,14 @@ def _find_packaged(name: str) -> Path | None:
 
 
 def rom_path(path: str | os.PathLike[str] | None = None, *, lost_levels: bool = False) -> Path:
-    """Where the ROM is: the path given, else $WARPZONE_ROM, else the installed package's."""
-    chosen = path or (None if lost_levels else os.environ.get("WARPZONE_ROM"))
+    """Where the ROM is: the path given, else $WARPZONE_ROM, else the installed package's.
+
+    The variable names the game itself: the Lost Levels are not looked for there, even if a command has passed it on.
+    """
+    named = os.environ.get("WARPZONE_ROM")
+    chosen = path or named
+    if lost_levels and chosen and str(chosen) == named:
+        chosen = None
     if chosen:
         found = Path(chosen).expanduser()
         if not found.is_file():
@@ -101,6 +107,9 @@ def rom(path: str | os.PathLike[str] | None = None, *, lost_levels: bool = False
     except OSError as error:
         raise RomError(f"The ROM {found} can't be read: {error.strerror}.") from error
     _warn_if_unknown(content_md5(image), found.name)
+    dump = identify(image)
+    if lost_levels and dump is not None and not dump.lost_levels:
+        raise RomError(f"{found.name} is {dump.name}, not the Lost Levels: name their ROM, or none.")
     return image
 
 

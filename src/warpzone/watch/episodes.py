@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,14 @@ import numpy as np
 
 from warpzone.watch.jsonl import JsonLines, plain
 
-WINDOW_EPISODES = 100
+WINDOW_EPISODES, LEVEL_EPISODES = 100, 1000
+"""Episodes behind a clear rate: of a stage, and of generated levels. These differ so much that the best of many rates
+over a hundred episodes is the luckiest, and its checkpoint not the best."""
+
+
+def window_of(stage: str, window: int = WINDOW_EPISODES) -> int:
+    """The episodes behind the clear rate of a stage, or of all generated levels together."""
+    return max(window, LEVEL_EPISODES) if "@" in stage else window
 
 
 class EpisodeLog:
@@ -50,9 +57,12 @@ class EpisodeLog:
             return
         self._returns.append(float(record["return"]))
         stage, cleared = str(record["stage"]), bool(record["cleared"])
-        self._cleared.setdefault(stage, deque(maxlen=self._window)).append(cleared)
+        self._cleared.setdefault(stage, self._last(stage)).append(cleared)
         if cleared and self._first_flag_s is None:
             self._first_flag_s = elapsed_s
+
+    def _last(self, stage: str, seen: Iterable[bool] = ()) -> deque[bool]:
+        return deque(seen, maxlen=window_of(stage, self._window))
 
     def clear_rates(self, *, min_episodes: int = 1) -> dict[str, float]:
         """Share of the last episodes of each stage that reached the flag.
@@ -98,9 +108,7 @@ class EpisodeLog:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         with self._lock:
             self._returns = deque(state["returns"], maxlen=self._window)
-            self._cleared = {
-                stage: deque(seen, maxlen=self._window) for stage, seen in state["cleared"].items()
-            }
+            self._cleared = {stage: self._last(stage, seen) for stage, seen in state["cleared"].items()}
             self._noisy = deque(state.get("noisy", ()), maxlen=self._window)
             self._episodes = state["episodes"]
             self._first_flag_s = state["first_flag_s"]
