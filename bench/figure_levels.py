@@ -40,7 +40,7 @@ def generalisation() -> Figures:
         "levels-trained-decisions": lambda: f"{played()['decisions'] / 1e6:.0f}",
         **{
             f"unseen-{name}": lambda name=name: percent(rate(seeds(name), "unseen"))  # type: ignore[misc]
-            for name in ("16", "64", "256", "1024", "endless", "originals")
+            for name in ("16", "1024")
         },
         "generalisation-table": benchmark_table,
         "generalisation-settings-table": settings_table,

@@ -53,6 +53,23 @@ def turns(what: str, machine: str = "") -> Figures:
     return ratio(f"turns-{what}{machine}", values, ".2f")
 
 
+def trained_on_hosts() -> Figures:
+    """Whole trainings with hosts against those in one process (`bench/cluster_train.py`)."""
+
+    def data() -> Any:
+        return load("cluster_train.json")
+
+    def per_s(side: str) -> str:
+        return f"{round(median(data()['rates'][side]), -2):,.0f}"
+
+    return {
+        **ratio("hosts-train", lambda: data()["times"], ".2f"),
+        "hosts-train-bytes": lambda: f"{data()['bytes_per_decision']:,.0f}",
+        "hosts-train-rate": lambda: per_s("hosts"),
+        "process-train-rate": lambda: per_s("process"),
+    }
+
+
 def hosts(envs: int) -> Figures:
     """Environments on hosts against the same in one process, by `bench/cluster_speed.py`."""
 

@@ -27,9 +27,11 @@ Curve = tuple[list[float], list[float]]
 class Plot:
     title: str
     curves: dict[str, list[str]]
-    """Label -> files in docs/media/curves, or `FILE.json:RUN` in docs/data."""
+    """Label -> files in docs/media/curves, or `FILE.json:RUN` in docs/data; RUN is a name, or `NAME#SEED`."""
     seconds: bool = False
     """Over seconds of training instead of million decisions."""
+    top: float = 1.0
+    """The highest rate that is shown."""
     board: int = 0
     """So many panels per row, one for each curve, instead of all curves in one."""
 
@@ -38,6 +40,12 @@ def seeds(*names: str) -> list[str]:
     return [f"recipe-cpu.json:{name}" for name in names]
 
 
+def points(name: str) -> list[str]:
+    return [f"generalisation.json:{name}#{seed}" for seed in (0, 1)]
+
+
+LEVELS = {**{f"{n:,} levels": str(n) for n in (16, 64, 256, 1024)}, "endless": "endless"}
+SETTINGS = ("augmentation", "weight decay", "random frame skip", "level replay")
 PLOTS = {
     "cpu-1-1": Plot(
         "Stage 1-1 on two CPU cores, default settings",
@@ -139,6 +147,19 @@ PLOTS = {
             "rewards alone, second part": ["h200-32-stages-second"],
         },
     ),
+    "h200-levels-trained": Plot(
+        "Clear rate on the training levels, two seeds each",
+        {label: points(name) for label, name in LEVELS.items()},
+        top=0.7,
+    ),
+    "h200-levels-settings": Plot(
+        "64 training levels: clear rate on them, two seeds each",
+        {
+            "the benchmark's settings": points("64"),
+            **{name: points(f"64, {name}") for name in SETTINGS},
+        },
+        top=0.7,
+    ),
     "h200-specialists": Plot(
         "One agent per stage on one H200: clear rate over million decisions",
         {stage: [f"h200-specialists-{stage}"] for stage in STAGES},
@@ -162,7 +183,15 @@ def source(name: str) -> Path:
 
 def read(name: str, seconds: bool) -> Curve:
     """Seconds or million decisions, and the clear rate of the last 100 episodes."""
-    if ".json" in name:
+    if "#" in name:
+        wanted, _, seed = name.partition(":")[2].partition("#")
+        found = json.loads(source(name).read_text())["points"]
+        point = next(one for one in found if one["point"] == wanted and one["seed"] == int(seed))
+        rows = [
+            (0.0, one["global_step"] / 1e6, float(np.mean([*one["clear_rate"].values()])))
+            for one in point["curve"]
+        ]
+    elif ".json" in name:
         runs = json.loads(source(name).read_text())["runs"]
         wanted = name.partition(":")[2]
         run = next(run for run in runs if wanted in (run.get("name"), str(run.get("seed"))))
@@ -215,7 +244,7 @@ def draw(name: str, out: Path) -> None:
                 axis.fill_between(
                     grid, rates.min(0), rates.max(0), color=line.get_color(), alpha=0.2, linewidth=0
                 )
-        axis.set(ylim=(0, 1.01), xlabel=axis_name, ylabel="clear rate, last 100 episodes")
+        axis.set(ylim=(0, plot.top + 0.01), xlabel=axis_name, ylabel="clear rate, last 100 episodes")
         axis.set_xlim(left=0)
         axis.grid(alpha=0.3)
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)

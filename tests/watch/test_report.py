@@ -64,7 +64,7 @@ def test_a_report_is_one_page_with_its_pictures_inside(tmp_path: Path) -> None:
         "Return",
         "Clear rate per stage",
         "Throughput",
-        "Time split",
+        "Share of time",
         "Return quantiles",
         "Replay health",
     ):

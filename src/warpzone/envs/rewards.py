@@ -142,8 +142,13 @@ class RewardShaper:
 
     def _custom(self, before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) -> Floats:
         assert self.function is not None
-        with custom_code.blamed("The reward function"):
-            rewards = np.asarray(self.function(before, after), np.float32)
+        try:
+            with custom_code.blamed("The reward function"):
+                rewards = np.asarray(self.function(before, after), np.float32)
+        except ConfigError as error:
+            if isinstance(error.__cause__, KeyError):
+                raise ConfigError(f"{error}. The keys are {', '.join(after)}.") from error.__cause__
+            raise
         if rewards.shape != (self.num_envs,) or not np.isfinite(rewards).all():
             shown = "a reward that is not finite" if rewards.shape == (self.num_envs,) else str(rewards.shape)
             raise ConfigError(

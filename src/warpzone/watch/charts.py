@@ -27,7 +27,7 @@ def charts(histories: Histories) -> dict[str, Figure]:
         "Clear rate": _curve(histories, "clear_rate_mean", "share of recent episodes cleared", top=1.0),
         "Clear rate per stage": _clear_rate_per_stage(histories),
         "Throughput": _curve(histories, "env_steps_per_sec", "environment steps per second"),
-        "Time split": _time_split(histories),
+        "Share of time": _time_split(histories),
         "Losses": _several(histories, ("loss_policy", "loss_value", "loss_per", "loss_teacher")),
         "Entropy": _curve(histories, "entropy", "nats"),
         "Learning": _several(histories, ("approx_kl", "clip_fraction", "explained_variance", "policy_lag")),

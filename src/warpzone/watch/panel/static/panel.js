@@ -33,7 +33,7 @@ const charts = [
   { id: "speed", title: "Decisions per second", series: one("env_steps_per_sec", "decisions/s", "--teal"), low: 0 },
   { id: "entropy", title: "Entropy", series: one("entropy", "entropy", "--gold"), low: 0 },
   { id: "loss", title: "Losses", series: many(["loss_total", "total", "--text"], ["loss_policy", "policy", "--red"], ["loss_value", "value", "--blue"], ["loss_per", "replay", "--violet"], ["loss_teacher", "teachers", "--teal"]) },
-  { id: "split", title: "Time split", series: many(["collect_share", "collecting", "--teal"], ["learn_share", "learning", "--violet"]), format: percent, low: 0 },
+  { id: "split", title: "Share of time", series: many(["collect_share", "collecting", "--teal"], ["learn_share", "learning", "--violet"]), format: percent, low: 0 },
   { id: "x", title: "Position", series: many(["env_max_x_pos", "furthest", "--accent"], ["env_mean_x_pos", "mean", "--blue"]), low: 0 },
   { id: "rate", title: "Learning rate", series: one("learning_rate", "learning rate", "--gold"), low: 0 },
   { id: "kl", title: "KL divergence", series: one("approx_kl", "KL", "--red") },
