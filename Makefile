@@ -23,7 +23,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE) | $(
 
 setup: $(VENV)/.installed ## virtual environment, dependencies, native build
 
-train: setup ## train on 1-1 with the defaults for this machine (ARGS="--stage 2 ...")
+train: setup ## train on 1-1 with the defaults for this machine (ARGS="--stages 1-2")
 	$(BIN)/warpzone train $(ARGS)
 
 master: setup ## one policy for all stages, from the ROM alone (ARGS="--stages 1 --minutes 40")

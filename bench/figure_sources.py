@@ -256,7 +256,8 @@ def faults() -> Figures:
         "faults-decisions": lambda: f"{of('decisions') / 1e6:.1f}",
         "faults-rate": lambda: with_interval(of("fresh")),
         **{
-            f"faults-memory-{who}": lambda who=who: "{:.0f} to {:.0f}".format(*of("memory")[who])
+            f"{name}-{who}": lambda file=file, who=who: "{:.0f} to {:.0f}".format(*load(file)["memory"][who])
+            for name, file in (("faults-memory", "cluster_faults.json"), ("memory", "cluster_memory.json"))
             for who in ("learner", "host", "ray")
         },
     }

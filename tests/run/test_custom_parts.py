@@ -192,7 +192,10 @@ def test_a_reward_function_replaces_the_reward(tmp_path: Path) -> None:
     file.write_text("def failing(before, after):\n    return after['bonus']")
     failing = MarioVectorEnv(4, "1-1", reward=RewardConfig(reward_function=f"{file}:failing"))
     failing.reset(seed=0)
-    with pytest.raises(ConfigError, match=r"reward function fails \(mine.py, line 2\): KeyError: 'bonus'. The keys are x_pos, .*died"):
+    with pytest.raises(
+        ConfigError,
+        match=r"reward function fails \(mine.py, line 2\): KeyError: 'bonus'. The keys are x_pos, .*also has died",
+    ):
         failing.step(np.full(4, 3))
 
 

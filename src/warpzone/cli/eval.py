@@ -90,9 +90,9 @@ class EvalConfig(TrainedAgent):
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
         starts = f", random starts {self.random_start:g}" if self.random_start else ""
         name = Path(self.checkpoint).name
-        return (
-            f"{name}: {played}{self.episodes} episodes a stage, up to {self.noop_max} no-ops{starts}{sticky}"
-        )
+        # All generated levels together count as one stage.
+        each = "" if self.levels and not self.stages else " a stage"
+        return f"{name}: {played}{self.episodes} episodes{each}, up to {self.noop_max} no-ops{starts}{sticky}"
 
 
 SETTINGS = {"": EvalConfig}

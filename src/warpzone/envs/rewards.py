@@ -147,7 +147,9 @@ class RewardShaper:
                 rewards = np.asarray(self.function(before, after), np.float32)
         except ConfigError as error:
             if isinstance(error.__cause__, KeyError):
-                raise ConfigError(f"{error}. The keys are {', '.join(after)}.") from error.__cause__
+                raise ConfigError(
+                    f"{error}. The keys are {', '.join(before)}; the second dictionary also has died."
+                ) from error.__cause__
             raise
         if rewards.shape != (self.num_envs,) or not np.isfinite(rewards).all():
             shown = "a reward that is not finite" if rewards.shape == (self.num_envs,) else str(rewards.shape)
