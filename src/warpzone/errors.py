@@ -46,6 +46,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """What was probably meant: by its initials (lr for learning-rate), as a part of it, or with a typing error."""
     names = list(known)
     plain = word.lower().strip("-").replace("_", "-")
+    # Other flags have these initials too.
+    names.sort(key=lambda name: not name.endswith("learning-rate"))
     for name in names:
         parts = name.lower().strip("-").replace("_", "-").split("-")
         if len(plain) > 1 and plain == "".join(part[:1] for part in parts):

@@ -133,7 +133,7 @@ class StageConfig:
     levels: str = ""
     """Number of generated levels to train on, or endless."""
     level_replay: bool = False
-    """Play levels more often, and keep them for longer, that are cleared about half of the time."""
+    """Play levels more often that are cleared about half of the time."""
     difficulty: float = 0.3
     """Difficulty of generated levels, 0 to 1."""
     rom: str = ""
