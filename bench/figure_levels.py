@@ -10,7 +10,7 @@ from figure_sources import Figures, load, percent, ratio, table
 from warpzone.agents.intervals import wilson
 
 BENCHMARK, LONGER = "generalisation.json", "generalisation-longer.json"
-AGENT = "agents/thirty-two.safetensors"
+AGENT, NATURE = "agents/thirty-two.safetensors", "endless, nature network"
 LAST = 5
 """Of the fifty points of a learning curve, those whose mean is the clear rate on the training levels at its end."""
 
@@ -21,8 +21,8 @@ def generalisation() -> Figures:
     def known() -> Any:
         return next(point for point in load(BENCHMARK)["points"] if point["point"] == AGENT)
 
-    def played() -> Any:
-        return next(point for point in load(LONGER)["points"] if point["point"] == "endless")
+    def played(name: str = "endless") -> Any:
+        return next(point for point in load(LONGER)["points"] if point["point"] == name)
 
     def often() -> list[str]:
         return [row["stage"] for row in results(played(), "originals") if row["clear_rate"] >= 0.2]
@@ -42,6 +42,8 @@ def generalisation() -> Figures:
             f"unseen-{name}": lambda name=name: percent(rate(seeds(name), "unseen"))  # type: ignore[misc]
             for name in ("16", "1024")
         },
+        "nature-longer-unseen": lambda: percent(rate([played(NATURE)], "unseen")),
+        "nature-longer-decisions": lambda: f"{played(NATURE)['decisions'] / 1e6:.0f}",
         "generalisation-table": benchmark_table,
         "generalisation-settings-table": settings_table,
         "generalisation-longer-table": lambda: points_table(load(LONGER)["points"]),

@@ -98,9 +98,5 @@ class CheckpointKeeper:
 def episodes_of(meta: CheckpointMeta) -> list[Any]:
     """The settings that make episodes easier or harder; older files may lack some."""
     view = meta.config.get("view") or {}
-    return [
-        view.get(name) or 0
-        for name in (
-            *("frame_skip_noise", "sticky", "noop_max", "random_start", "stall_limit", "step_limit"),
-        )
-    ]
+    names = ("frame_skip_noise", "sticky", "noop_max", "random_start", "stall_limit", "step_limit")
+    return [view.get(name) or 0 for name in names]
