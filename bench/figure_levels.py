@@ -40,8 +40,10 @@ def generalisation() -> Figures:
         "levels-trained-decisions": lambda: f"{played()['decisions'] / 1e6:.0f}",
         **{
             f"unseen-{name}": lambda name=name: percent(rate(seeds(name), "unseen"))  # type: ignore[misc]
-            for name in ("16", "1024")
+            for name in ("16", "1024", "endless")
         },
+        "unseen-residual": lambda: percent(rate(seeds("endless, residual network"), "unseen")),
+        "unseen-pooling": lambda: percent(rate(seeds("endless, residual network with pooling"), "unseen")),
         "nature-longer-unseen": lambda: percent(rate([played(NATURE)], "unseen")),
         "nature-longer-decisions": lambda: f"{played(NATURE)['decisions'] / 1e6:.0f}",
         "generalisation-table": benchmark_table,

@@ -136,8 +136,13 @@ def trained(run: Path) -> dict[str, Any]:
         for name, value in saved[group].items():
             if value != usual[group][name]:
                 changed[name.replace("_", "-")] = value
+    point = stage["levels"]
+    if encoder != usual["model"]["encoder"]:
+        point += f", {encoder} network"
+    elif changed.get("global-pool") is False:
+        point += ", without pooling"
     return {
-        "point": stage["levels"] if encoder == usual["model"]["encoder"] else f"{stage['levels']}, {encoder} network",
+        "point": point,
         "seed": seed,
         "train": f"warpzone train {shlex.join([*words, *flags(changed), '--seed', str(seed)])}",
         "curve": curve(run),

@@ -160,6 +160,15 @@ PLOTS = {
         },
         top=0.7,
     ),
+    "h200-levels-networks": Plot(
+        "Endless levels: clear rate on the training levels, two seeds each",
+        {
+            "Nature network": points("endless"),
+            "residual network": points("endless, residual network"),
+            "residual network with pooling": points("endless, residual network with pooling"),
+        },
+        top=0.7,
+    ),
     "h200-specialists": Plot(
         "One agent per stage on one H200: clear rate over million decisions",
         {stage: [f"h200-specialists-{stage}"] for stage in STAGES},

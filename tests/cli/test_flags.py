@@ -208,6 +208,16 @@ def test_the_preset_can_come_from_the_environment_and_a_flag_still_wins(tmp_path
     assert settings([*runs, "--preset", "cpu"], {"WARPZONE_PRESET": "gpu"}).run.preset == "cpu"
 
 
+def test_a_flag_turned_off_is_not_overruled_by_the_recipe_for_levels(tmp_path: Path) -> None:
+    words = ["--runs-dir", str(tmp_path), "--preset", "gpu", "--levels", "endless"]
+    recipe, without = settings(words, {}), settings([*words, "--no-global-pool", "--no-double-buffer"], {})
+    assert recipe.model.global_pool
+    assert recipe.collect.double_buffer
+    assert not without.model.global_pool
+    assert not without.collect.double_buffer
+    assert without.model.encoder == recipe.model.encoder
+
+
 FLAGS_OF_THE_CONTRACT = """
 --world --stage --random-stage --stage-span --action-type --backend --async-env --force-sync --parent-prewarm
 --parent-prewarm-all --worker-start-delay --env-reset-timeout --enable-ram-x-parse --ram-x-high-addr --ram-x-low-addr

@@ -279,8 +279,11 @@ def given(field: str, argv: Sequence[str], environ: Mapping[str, str]) -> str | 
     value = next((environ[name] for name in names if name in environ), None)
     for at, word in enumerate(argv):
         flag, equals, text = word.partition("=")
-        if flag.replace("_", "-") == "--" + field.replace("_", "-"):
+        name, wanted = flag.replace("_", "-"), field.replace("_", "-")
+        if name == f"--{wanted}":
             value = text if equals else next(iter(argv[at + 1 : at + 2]), "")
+        elif name == f"--no-{wanted}":
+            value = "false"
     return value
 
 
