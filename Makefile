@@ -18,7 +18,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
 	@echo "[setup] installing dependencies and building the native engine (a few minutes the first time)"
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 setup: $(VENV)/.installed ## virtual environment, dependencies, native build

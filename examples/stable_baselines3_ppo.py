@@ -36,7 +36,8 @@ def main() -> None:
         verbose=1,
     )
     model.learn(steps)
-    print(f"trained for {model.num_timesteps} steps")
+    model.save("stable_baselines3_ppo.zip")
+    print(f"trained for {model.num_timesteps} steps; PPO.load reads stable_baselines3_ppo.zip")
     envs.close()
 
 

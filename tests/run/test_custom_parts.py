@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +88,27 @@ def test_a_run_with_a_custom_encoder_records_it_and_resumes_with_it_only(net: Pa
     assert len(list((folder / "code").glob("*.py"))) == 2
 
 
+def test_the_offered_resume_names_the_code_that_the_user_named(
+    net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "train",
+        "--runs-dir",
+        str(tmp_path),
+        "--run-name",
+        "named",
+        "--num-envs",
+        "2",
+        "--rollout-steps",
+        "4",
+    ]
+    words += ["--minibatch-size", "4", "--no-record-video", "--plain", "--encoder", f"{net}:Net"]
+    assert main([*words, "--total-updates", "1"]) == 0
+    (offered,) = re.findall(r"resume: +warpzone (.*)", capsys.readouterr().out)
+    assert offered.endswith(f" --encoder {net}:Net")
+    assert main([*shlex.split(offered), "--plain"]) == 0
+
+
 def test_code_that_a_run_brings_is_run_only_if_the_user_says_so(
     net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +142,9 @@ def test_code_that_a_run_brings_is_run_only_if_the_user_says_so(
     assert ran() == []
 
     assert main([*resumed, "--trust-code", "--plain"]) == 0
-    assert f"warpzone eval --checkpoint {folder} --trust-code\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"warpzone eval --checkpoint {folder} --trust-code\n" in said
+    assert re.search(r"resume: .* --trust-code\n", said)
     assert json.loads((folder / "config.json").read_text())["run"]["trust_code"] is True
     forget()
     assert main(resumed) == 2, "trust is for one session"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -185,11 +186,20 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     runs = "" if config.run.runs_dir == "runs" else f" --runs-dir {config.run.runs_dir}"
     name = Path(outcome.folder).name
     code = references(config)
-    trust, play = " --trust-code" * bool(code), " --trust-code" * (("model", "encoder") in code)
-    print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{trust}")
+    play = " --trust-code" * (("model", "encoder") in code)
+    again = " --trust-code" if code and config.run.trust_code else _named(code)
+    print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{again}")
     print(f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}")
     print(f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}")
     print(f"[train] curves:   warpzone report {outcome.folder}")
+
+
+def _named(code: Mapping[tuple[str, str], str]) -> str:
+    """Flags that name the user's code."""
+    return "".join(
+        f" --{field.replace('_', '-')} {shlex.quote(text.partition('#')[0])}"
+        for (_, field), text in code.items()
+    )
 
 
 def _further(config: TrainConfig, progress: Progress) -> str:
