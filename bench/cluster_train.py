@@ -87,6 +87,8 @@ def main(config: Config) -> None:
             name: f"warpzone {shlex.join(command(config, name == 'hosts'))}" for name in seen
         },
         "rates": rates, "times": times, "bytes_per_decision": sent,
+        **{name: statistics.median(host[name] for one in seen["hosts"] for host in one["hosts"])
+           for name in ("step_ms", "round_trip_ms")},
         "restarts": max(one["host_restarts"] for one in seen["hosts"]),
     }  # fmt: skip
     write_json(config.out, "cluster_train.json", results, console)

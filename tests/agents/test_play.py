@@ -12,17 +12,22 @@ from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.play import Replayed, Step, best_take, play, play_frames
+from warpzone.agents.weights_file import sharpened
 from warpzone.envs.make import make_envs
 from warpzone.run.presets import CPU
 
 VIEW = replace(CPU.view, noop_max=0, sticky=0.0)
 
 
-@pytest.fixture(scope="module")
-def agent() -> Agent:
+def untrained() -> Agent:
     torch.manual_seed(3)
     policy = make_policy(CPU.model, CPU.view, 1, torch.device("cpu"), "auto", 1)
     return Agent(policy, CPU.view, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def agent() -> Agent:
+    return untrained()
 
 
 def test_frame_by_frame_is_the_same_play(agent: Agent) -> None:
@@ -70,6 +75,28 @@ def test_where_actions_do_not_count_the_network_is_not_asked_and_elsewhere_nothi
     assert (some[-1].values[[1, 4]] == 0).all()
     assert (every[-1].values[[1, 4]] != 0).all()
     assert agent.rows is None
+
+
+def test_a_temperature_is_the_same_as_sharper_weights() -> None:
+    agent = untrained()
+    agent.policy.load_state_dict(sharpened(agent.policy.state_dict(), 0.01))
+    observations = np.random.default_rng(0).integers(0, 256, (64, *agent.view.shape), dtype=np.uint8)
+
+    def played() -> tuple[NDArray[np.int64], torch.Tensor]:
+        agent.begin(len(observations), seed=5, greedy=False)
+        actions, probabilities, _ = agent.act(observations)
+        return actions, probabilities
+
+    _, plain = played()
+    assert plain.max() > 0.3, "there is something to sharpen"
+    agent.temperature = 0.25
+    actions, sharp = played()
+    torch.testing.assert_close(sharp, (4 * plain.log()).softmax(-1))
+    agent.temperature = 1.0
+    agent.policy.load_state_dict(sharpened(agent.policy.state_dict(), 0.25))
+    baked, same = played()
+    assert (baked == actions).all()
+    torch.testing.assert_close(same, sharp)
 
 
 def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:

@@ -113,6 +113,8 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
             "There is no checkpoint or run 'nowhere' (looked for nowhere and runs/nowhere)",
         ),
         (["report"], "name at least one run"),
+        (["export", "nowhere", "--temperature", "0"], "--temperature is a number above 0, not 0.0."),
+        (["eval", "--temperature", "-1"], "--temperature is a number above 0, not -1.0."),
         (["export", "nowhere"], "There is no checkpoint or run 'nowhere'"),
         (["control", "nowhere", "pause"], "There is no checkpoint or run 'nowhere'"),
         (["eval", "--checkpoint", "runs/a/best.pt"], "There is no checkpoint or run 'runs/a/best.pt'"),

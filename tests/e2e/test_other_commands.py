@@ -134,12 +134,20 @@ def test_export_writes_every_record_as_a_table(folder: Path) -> None:
 def test_export_gives_the_agent_away_as_a_file_that_plays(folder: Path) -> None:
     assert (
         warpzone(
-            folder, "export", "mario", "--format", "safetensors", "--out", "given/agent.safetensors"
+            folder,
+            "export",
+            "mario",
+            "--format",
+            "safetensors",
+            "--out",
+            "given/agent.safetensors",
+            "--temperature",
+            "0.5",
         ).code
         == 0
     )
     card = json.loads((folder / "given" / "agent.json").read_text())
-    assert card["name"] == "mario"
+    assert (card["name"], card["temperature"]) == ("mario", 0.5)
     played = warpzone(
         folder, "eval", "--checkpoint", "given/agent.safetensors", "--episodes", "2", "--mode", "greedy"
     )

@@ -6,15 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.run.small_runs import small_run
+from warpzone.agents.weights_file import load_weights
 from warpzone.checkpoints.saving import save_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.master import card, phases
 from warpzone.master.card import whole_game
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import open_state
+from warpzone.master.state import Learner, open_state
 from warpzone.master.work import Stopped, Work
 
 
@@ -180,6 +182,34 @@ def test_stages_and_whole_games_are_played_beside_each_other(
     assert work.state.evaluations["student"].keys() == {"sampled", "greedy", "sticky", "random start"}
     assert whole_game(work, "student").keys() == {"sampled", "greedy", "sticky"}
     assert len(work.state.commands) == 3
+
+
+def test_the_best_policy_is_also_tried_with_less_randomness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_run(tmp_path, "--run-name", "student", "--total-updates", "1", "--stages", "1-1,1-2,1-3")
+    work, _ = work_in(tmp_path, episodes=1)
+    work.state.policies["student"] = Learner(["1-1", "1-2", "1-3"])
+    work.enter("evaluate")
+    rates = {"student": 0.5, "student/sharper": 0.6}
+
+    def play(work: Work, jobs: dict[str, list[str]]) -> None:
+        for name in {job.removesuffix("-random-start") for job in jobs}:
+            folder = work.folder / name.removeprefix("eval-").replace("-", "/")
+            row = {"stage": "1-1", "clear_rate": rates[str(folder.relative_to(work.folder))]}
+            document = json.dumps({"results": {mode: [row] for mode in ("sampled", "sticky")}})
+            for file in (*card.RESULTS, card.RANDOM_FILE):
+                (folder / file).write_text(document)
+
+    monkeypatch.setattr(card, "_eval", play)
+    monkeypatch.setattr(card, "mean_rate", lambda found: found["sampled"]["1-1"]["clear_rate"])
+    card.finish(work)
+    assert work.state.chosen == "student/sharper"
+    assert json.loads((tmp_path / "agent.json").read_text())["temperature"] == card.TEMPERATURE
+    plain, sharp = (load_weights(tmp_path / path)[0] for path in ("student/agent.safetensors", card.AGENT))
+    sharper = plain["logits.weight"] / card.TEMPERATURE
+    torch.testing.assert_close(sharp["logits.weight"], sharper, rtol=1e-3, atol=1e-6)
+    assert torch.equal(sharp["encoder.fc.weight"], plain["encoder.fc.weight"])
 
 
 def test_whole_games_that_were_played_before_a_stop_are_not_played_again(tmp_path: Path) -> None:

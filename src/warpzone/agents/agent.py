@@ -44,6 +44,8 @@ class Agent:
     view: ViewConfig
     device: torch.device
     meta: CheckpointMeta | None = None
+    temperature: float = field(default=1.0, init=False)
+    """Divides the logits before actions are sampled: below 1 the probable ones are sampled more often."""
     rows: NDArray[np.bool_] | None = field(default=None, init=False)
     """Where actions count, bool [N], until the next `begin`; None: everywhere. On a CPU, the network is not evaluated
     elsewhere. Where they count they are the same."""
@@ -86,7 +88,7 @@ class Agent:
             where = torch.from_numpy(rows)
             logits = logits.new_zeros(len(where), logits.shape[-1]).index_put_((where,), logits)
             values = values.new_zeros(len(where)).index_put_((where,), values)
-        probabilities = logits.float().softmax(-1)
+        probabilities = (logits.float() / self.temperature).softmax(-1)
         if self.greedy:
             actions = probabilities.argmax(-1)
         else:

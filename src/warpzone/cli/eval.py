@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class EvalConfig(TrainedAgent):
     """Share of episodes that start as if in the middle of a game; greedy: none."""
     sticky: float = 0.25
     """Probability per frame that buttons stick, in sticky mode."""
+    temperature: float = 1.0
+    """Divides the logits before sampling; below 1, play is closer to greedy."""
     seed: int = 12345
     """Random seed."""
     device: str = "cpu"
@@ -72,6 +75,8 @@ class EvalConfig(TrainedAgent):
             )
         if self.levels and self.lost_levels:
             raise ConfigError("Generated levels are not played with the Lost Levels: give one of the two.")
+        if not 0 < self.temperature < math.inf:
+            raise ConfigError(f"--temperature is a number above 0, not {self.temperature!r}.")
         if not 0 <= self.difficulty <= 1:
             raise ConfigError(f"--difficulty is a number from 0 to 1, not {self.difficulty!r}.")
         self.modes()
@@ -90,6 +95,8 @@ class EvalConfig(TrainedAgent):
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
         starts = f", random starts {self.random_start:g}" if self.random_start else ""
         name = Path(self.checkpoint).name
+        if self.temperature != 1:
+            name += f" at temperature {self.temperature:g}"
         # All generated levels together count as one stage.
         each = "" if self.levels and not self.stages else " a stage"
         return f"{name}: {played}{self.episodes} episodes{each}, up to {self.noop_max} no-ops{starts}{sticky}"
@@ -105,6 +112,7 @@ Results = dict[str, list[StageResult]]
 def run(argv: list[str]) -> int:
     config = parse(EvalConfig(), argv, "warpzone eval")
     agent, stages = open_agent(config, "eval", config.device)
+    agent.temperature = config.temperature
     if config.stages or config.lost_levels:
         stages = parse_stages(config.stages or "all", lost_levels=config.lost_levels)
     if config.levels:
@@ -200,6 +208,7 @@ def as_json(
         "noop_max": config.noop_max,
         "random_start": config.random_start,
         "sticky": config.sticky,
+        "temperature": config.temperature,
         "device": config.device,
         "seed": config.seed,
         "lost_levels": config.lost_levels,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import tyro
 from safetensors import SafetensorError
 
-from warpzone.agents.weights_file import SUFFIX, Bits, save_weights
+from warpzone.agents.weights_file import SUFFIX, Bits, save_weights, sharpened
 from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
@@ -38,6 +39,12 @@ class Config(RunsFolder, DryRun):
     """File to write; by default in the run's folder."""
     bits: Bits = 8
     """Bits per weight of an agent; 4 and 6 need a preset's network."""
+    temperature: float = 1.0
+    """Divides an agent's logits for good; try values with `eval` first."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise ConfigError(f"--temperature is a number above 0, not {self.temperature!r}.")
 
 
 SETTINGS = {"": Config}
@@ -79,7 +86,8 @@ def _export_agent(args: Config, folder: Path) -> int:
         weights = checkpoint.state["learner"]["policy"]
         meta = replace(checkpoint.meta, config=share_code(checkpoint.meta.config, folder, out.parent))
         try:
-            save_weights(out, weights, meta, {"name": folder.name}, args.bits)
+            card = {"name": folder.name, "temperature": args.temperature}
+            save_weights(out, sharpened(weights, args.temperature), meta, card, args.bits)
         except SafetensorError as error:
             raise OSError(str(error)) from error
     size = f"{out.stat().st_size / 1e6:.2f} MB"

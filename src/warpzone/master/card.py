@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from warpzone.agents.weights_file import SUFFIX, save_weights
+from warpzone.agents.weights_file import SUFFIX, save_weights, sharpened
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.envs.stages import ALL_STAGES, GAME
@@ -25,6 +25,9 @@ RANDOM = "random start"
 RANDOM_FILE = "random-start.json"
 CORES_OF_AN_EVALUATION = 2
 RESULTS = ("eval.json", "eval.md", "eval.png")
+SHARPER, TEMPERATURE = "/sharper", 0.5
+"""An agent whose logits are divided by the temperature, in a folder below its run's: what is left of exploration in its
+policy is mostly noise by then (docs/research/2026-11-18-temperature.md)."""
 DECIDING = ("sampled", "sticky", RANDOM)
 """Modes whose mean decides which policy is the agent."""
 MUST_REACH = ("sampled", RANDOM)
@@ -32,11 +35,13 @@ MUST_REACH = ("sampled", RANDOM)
 
 
 def finish(work: Work) -> None:
-    """Evaluate the policy before and after polishing, keep the best one, and write its card."""
+    """Evaluate the policy before and after polishing, and the better one with less randomness; keep the best, and write
+    its card."""
     state, folder = work.state, work.folder
     runs = dict.fromkeys((work.first_policy(), *state.policies))
-    evaluate(work, [run for run in runs if not state.evaluations.get(run, {}).keys() >= {*DECIDING}])
-    best = max(state.evaluations, key=lambda run: mean_rate(state.evaluations[run]))
+    evaluate(work, unevaluated(state, runs))
+    evaluate(work, unevaluated(state, [best_of(state).partition("/")[0] + SHARPER]))
+    best = best_of(state)
     state.short = short_of_target(state, state.evaluations[best])
     state.chosen = best
     for name in (*RESULTS, AGENT):
@@ -48,39 +53,60 @@ def finish(work: Work) -> None:
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
+def unevaluated(state: State, agents: Iterable[str]) -> list[str]:
+    return [name for name in agents if not state.evaluations.get(name, {}).keys() >= {*DECIDING}]
+
+
+def best_of(state: State) -> str:
+    return max(state.evaluations, key=lambda name: mean_rate(state.evaluations[name]))
+
+
 def plays_the_game(work: Work) -> bool:
     return set(ALL_STAGES) <= set(work.plan.stages)
 
 
-def evaluate(work: Work, runs: Sequence[str]) -> None:
-    """Export the best checkpoint of each run and play fresh episodes, and whole games, with it in every mode."""
+def evaluate(work: Work, agents: Sequence[str]) -> None:
+    """Export agents (the best checkpoints of runs, or sharper ones) and play fresh episodes, and whole games, with them
+    in every mode."""
     jobs = {}
-    for run in runs:
-        folder = work.folder / run
-        checkpoint = load_checkpoint(best_checkpoint(folder))
-        weights = checkpoint.of_training()["learner"]["policy"]
-        save_weights(folder / AGENT, weights, checkpoint.meta, {"name": run}, bits=16)
+    for name in agents:
+        folder, job = work.folder / name, job_of(name)
+        export(work.folder, name)
         (folder / GAMES).unlink(missing_ok=True)
         stages = ",".join(work.plan.stages)
-        jobs[f"eval-{run}"] = eval_words(work, run, stages, folder, "all")
-        jobs[f"eval-{run}-random-start"] = [
-            *eval_words(work, run, stages, folder / RANDOM_FILE, "sampled"), "--random-start", "1",
+        jobs[job] = eval_words(work, name, stages, folder, "all")
+        jobs[f"{job}-random-start"] = [
+            *eval_words(work, name, stages, folder / RANDOM_FILE, "sampled"), "--random-start", "1",
         ]  # fmt: skip
         if plays_the_game(work):
-            jobs[f"eval-{run}-game"] = eval_words(work, run, GAME, folder / GAMES, "all")
+            jobs[f"{job}-game"] = eval_words(work, name, GAME, folder / GAMES, "all")
     _eval(work, jobs)
-    for run in runs:
-        folder = work.folder / run
+    for name in agents:
+        folder = work.folder / name
         randomly = by_stage(folder / RANDOM_FILE)["sampled"]
-        work.state.evaluations[run] = {**by_stage(folder / "eval.json"), RANDOM: randomly}
+        work.state.evaluations[name] = {**by_stage(folder / "eval.json"), RANDOM: randomly}
     work.save()
+
+
+def job_of(name: str) -> str:
+    return f"eval-{name.replace('/', '-')}"
+
+
+def export(folder: Path, name: str) -> None:
+    """Write the agent of a run's best checkpoint, or with `SHARPER` behind the run's name a sharper one."""
+    run, _, sharper = name.partition("/")
+    temperature = TEMPERATURE if sharper else 1.0
+    checkpoint = load_checkpoint(best_checkpoint(folder / run))
+    weights = sharpened(checkpoint.of_training()["learner"]["policy"], temperature)
+    card = {"name": run, "temperature": temperature}
+    save_weights(folder / name / AGENT, weights, checkpoint.meta, card, bits=16)
 
 
 def whole_game(work: Work, run: str) -> dict[str, Any]:
     """Mode -> what became of games from power-on with a run's agent."""
     out = work.folder / run / GAMES
     if not out.exists():
-        _eval(work, {f"eval-{run}-game": eval_words(work, run, GAME, out, "all")})
+        _eval(work, {f"{job_of(run)}-game": eval_words(work, run, GAME, out, "all")})
     shutil.copyfile(out, work.folder / GAMES)
     return {
         mode: {k: v for k, v in told.items() if k != "each"} for mode, told in json_file(out)["game"].items()
