@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.play import Replayed, Step, best_take, play, play_frames
-from warpzone.agents.weights_file import sharpened
+from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.envs.make import make_envs
+from warpzone.errors import CheckpointError
 from warpzone.run.presets import CPU
 
 VIEW = replace(CPU.view, noop_max=0, sticky=0.0)
@@ -77,26 +78,26 @@ def test_where_actions_do_not_count_the_network_is_not_asked_and_elsewhere_nothi
     assert agent.rows is None
 
 
-def test_a_temperature_is_the_same_as_sharper_weights() -> None:
+def test_at_a_lower_temperature_probable_actions_are_sampled_more_often() -> None:
     agent = untrained()
-    agent.policy.load_state_dict(sharpened(agent.policy.state_dict(), 0.01))
+    agent.policy.logits.weight.data *= 100
     observations = np.random.default_rng(0).integers(0, 256, (64, *agent.view.shape), dtype=np.uint8)
 
-    def played() -> tuple[NDArray[np.int64], torch.Tensor]:
-        agent.begin(len(observations), seed=5, greedy=False)
-        actions, probabilities, _ = agent.act(observations)
-        return actions, probabilities
-
-    _, plain = played()
-    assert plain.max() > 0.3, "there is something to sharpen"
+    _, plain, _ = agent.act(observations)
+    assert plain.max() > 0.3
     agent.temperature = 0.25
-    actions, sharp = played()
+    _, sharp, _ = agent.act(observations)
     torch.testing.assert_close(sharp, (4 * plain.log()).softmax(-1))
-    agent.temperature = 1.0
-    agent.policy.load_state_dict(sharpened(agent.policy.state_dict(), 0.25))
-    baked, same = played()
-    assert (baked == actions).all()
-    torch.testing.assert_close(same, sharp)
+    agent.temperature = 1e-6
+    actions, _, _ = agent.act(observations)
+    assert (actions == plain.argmax(-1).numpy()).all()
+
+
+@pytest.mark.parametrize("temperature", [0, -1, True, "cold", float("nan"), float("inf")])
+def test_a_card_without_a_sound_temperature_is_refused(temperature: object) -> None:
+    meta = CheckpointMeta(extra={"temperature": temperature})
+    with pytest.raises(CheckpointError, match="is a number above 0"):
+        Agent(untrained().policy, CPU.view, torch.device("cpu"), meta)
 
 
 def test_a_take_leads_to_the_same_place_again(agent: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone import custom_code
-from warpzone.agents.weights_file import SUFFIX, load_weights
+from warpzone.agents.weights_file import SUFFIX, TEMPERATURE, load_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.fitting import fit_weights
 from warpzone.checkpoints.saving import load_checkpoint
@@ -45,11 +46,21 @@ class Agent:
     device: torch.device
     meta: CheckpointMeta | None = None
     temperature: float = field(default=1.0, init=False)
-    """Divides the logits before actions are sampled: below 1 the probable ones are sampled more often."""
+    """Divides the logits before actions are sampled: below 1 the probable ones are sampled more often. A card may say
+    which one suits its agent."""
     rows: NDArray[np.bool_] | None = field(default=None, init=False)
     """Where actions count, bool [N], until the next `begin`; None: everywhere. On a CPU, the network is not evaluated
     elsewhere. Where they count they are the same."""
     _num_envs: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.meta is not None and TEMPERATURE in self.meta.extra:
+            given = self.meta.extra[TEMPERATURE]
+            if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+                raise CheckpointError(
+                    f"The agent's card has the temperature {given!r}: it is a number above 0."
+                )
+            self.temperature = float(given)
 
     def begin(self, num_envs: int, seed: int, *, greedy: bool) -> None:
         """Reset the memory and sample from a new random stream."""

@@ -24,8 +24,8 @@ GROUP = 112
 """Neighbours in a row that share a scale where they have less than a byte. It divides the rows of nature at 84x84 and
 of tiny and small at 26x32; a matrix whose rows it does not divide is kept in bytes."""
 SCALE = ".scale"
-LOGITS = "logits."
-"""The layer whose results are the logits of the actions."""
+TEMPERATURE = "temperature"
+"""In a card: what the logits are divided by before actions are sampled, if not 1."""
 _KEPT = ("view", "model", "stage", "reward")
 
 
@@ -63,13 +63,6 @@ def save_weights(
     }
     path.with_suffix(".json").write_text(json.dumps(document, indent=2) + "\n")
     return path
-
-
-def sharpened(weights: Mapping[str, torch.Tensor], temperature: float) -> dict[str, torch.Tensor]:
-    """The weights of the same policy with its logits divided by `temperature`."""
-    return {
-        name: tensor / temperature if name.startswith(LOGITS) else tensor for name, tensor in weights.items()
-    }
 
 
 def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], CheckpointMeta]:

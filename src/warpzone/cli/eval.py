@@ -53,8 +53,8 @@ class EvalConfig(TrainedAgent):
     """Share of episodes that start as if in the middle of a game; greedy: none."""
     sticky: float = 0.25
     """Probability per frame that buttons stick, in sticky mode."""
-    temperature: float = 1.0
-    """Divides the logits before sampling; below 1, play is closer to greedy."""
+    temperature: float = 0.0
+    """Divides the logits before sampling (0 = the agent's own, usually 1)."""
     seed: int = 12345
     """Random seed."""
     device: str = "cpu"
@@ -75,7 +75,7 @@ class EvalConfig(TrainedAgent):
             )
         if self.levels and self.lost_levels:
             raise ConfigError("Generated levels are not played with the Lost Levels: give one of the two.")
-        if not 0 < self.temperature < math.inf:
+        if not 0 <= self.temperature < math.inf:
             raise ConfigError(f"--temperature is a number above 0, not {self.temperature!r}.")
         if not 0 <= self.difficulty <= 1:
             raise ConfigError(f"--difficulty is a number from 0 to 1, not {self.difficulty!r}.")
@@ -95,7 +95,7 @@ class EvalConfig(TrainedAgent):
         sticky = f", sticky {self.sticky:g}" if "sticky" in self.modes() else ""
         starts = f", random starts {self.random_start:g}" if self.random_start else ""
         name = Path(self.checkpoint).name
-        if self.temperature != 1:
+        if self.temperature:
             name += f" at temperature {self.temperature:g}"
         # All generated levels together count as one stage.
         each = "" if self.levels and not self.stages else " a stage"
@@ -112,7 +112,7 @@ Results = dict[str, list[StageResult]]
 def run(argv: list[str]) -> int:
     config = parse(EvalConfig(), argv, "warpzone eval")
     agent, stages = open_agent(config, "eval", config.device)
-    agent.temperature = config.temperature
+    agent.temperature = config.temperature or agent.temperature
     if config.stages or config.lost_levels:
         stages = parse_stages(config.stages or "all", lost_levels=config.lost_levels)
     if config.levels:
@@ -130,8 +130,8 @@ def run(argv: list[str]) -> int:
     for mode, game in games.items():
         print(f"[eval] whole game, {mode}: {game}")
     if config.out is not None:
-        assert agent.meta is not None
-        _write(config.out, results, games, config, agent.meta.global_step)
+        document = as_json(results, games, config, agent)
+        _write(config.out, results, document, config)
     return EXIT_OK
 
 
@@ -180,14 +180,12 @@ def _play(
     return results, games
 
 
-def _write(
-    out: Path, results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
-) -> None:
+def _write(out: Path, results: Results, document: dict[str, Any], config: EvalConfig) -> None:
     folder = out.is_dir() or not out.suffix
     paths = [out / f"eval{kind}" for kind in KINDS if results or kind == ".json"] if folder else [out]
     for path in paths:
         if path.suffix == ".json":
-            data = (json.dumps(as_json(results, games, config, global_step), indent=2) + "\n").encode()
+            data = (json.dumps(document, indent=2) + "\n").encode()
         elif path.suffix == ".md":
             data = as_markdown(results, config.title()).encode()
         else:
@@ -198,17 +196,18 @@ def _write(
 
 
 def as_json(
-    results: Results, games: dict[str, GameResult], config: EvalConfig, global_step: int
+    results: Results, games: dict[str, GameResult], config: EvalConfig, agent: Agent
 ) -> dict[str, Any]:
+    assert agent.meta is not None
     return {
         **made(),
         "checkpoint": config.checkpoint,
-        "global_step": global_step,
+        "global_step": agent.meta.global_step,
         "episodes": config.episodes,
         "noop_max": config.noop_max,
         "random_start": config.random_start,
         "sticky": config.sticky,
-        "temperature": config.temperature,
+        "temperature": agent.temperature,
         "device": config.device,
         "seed": config.seed,
         "lost_levels": config.lost_levels,

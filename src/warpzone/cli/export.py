@@ -11,7 +11,7 @@ from typing import Any, Literal
 import tyro
 from safetensors import SafetensorError
 
-from warpzone.agents.weights_file import SUFFIX, Bits, save_weights, sharpened
+from warpzone.agents.weights_file import SUFFIX, TEMPERATURE, Bits, save_weights
 from warpzone.checkpoints.finding import best_checkpoint, find_place
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.cli.flags import blank, parse
@@ -40,7 +40,7 @@ class Config(RunsFolder, DryRun):
     bits: Bits = 8
     """Bits per weight of an agent; 4 and 6 need a preset's network."""
     temperature: float = 1.0
-    """Divides an agent's logits for good; try values with `eval` first."""
+    """What the agent's logits are divided by, in its card; try values with `eval`."""
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
@@ -86,8 +86,8 @@ def _export_agent(args: Config, folder: Path) -> int:
         weights = checkpoint.state["learner"]["policy"]
         meta = replace(checkpoint.meta, config=share_code(checkpoint.meta.config, folder, out.parent))
         try:
-            card = {"name": folder.name, "temperature": args.temperature}
-            save_weights(out, sharpened(weights, args.temperature), meta, card, args.bits)
+            card = {"name": folder.name, TEMPERATURE: args.temperature}
+            save_weights(out, weights, meta, card, args.bits)
         except SafetensorError as error:
             raise OSError(str(error)) from error
     size = f"{out.stat().st_size / 1e6:.2f} MB"

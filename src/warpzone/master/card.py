@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from warpzone.agents.weights_file import SUFFIX, save_weights, sharpened
+from warpzone.agents.weights_file import SUFFIX, TEMPERATURE, save_weights
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.envs.stages import ALL_STAGES, GAME
@@ -25,9 +25,9 @@ RANDOM = "random start"
 RANDOM_FILE = "random-start.json"
 CORES_OF_AN_EVALUATION = 2
 RESULTS = ("eval.json", "eval.md", "eval.png")
-SHARPER, TEMPERATURE = "/sharper", 0.5
-"""An agent whose logits are divided by the temperature, in a folder below its run's: what is left of exploration in its
-policy is mostly noise by then (docs/research/2026-11-18-temperature.md)."""
+SHARPER, SHARPER_TEMPERATURE = "/sharper", 0.5
+"""An agent with a lower temperature, in a folder below its run's: what is left of exploration in the policy is mostly
+noise by then (docs/research/2026-11-18-temperature.md)."""
 DECIDING = ("sampled", "sticky", RANDOM)
 """Modes whose mean decides which policy is the agent."""
 MUST_REACH = ("sampled", RANDOM)
@@ -95,10 +95,10 @@ def job_of(name: str) -> str:
 def export(folder: Path, name: str) -> None:
     """Write the agent of a run's best checkpoint, or with `SHARPER` behind the run's name a sharper one."""
     run, _, sharper = name.partition("/")
-    temperature = TEMPERATURE if sharper else 1.0
+    temperature = SHARPER_TEMPERATURE if sharper else 1.0
     checkpoint = load_checkpoint(best_checkpoint(folder / run))
-    weights = sharpened(checkpoint.of_training()["learner"]["policy"], temperature)
-    card = {"name": run, "temperature": temperature}
+    weights = checkpoint.of_training()["learner"]["policy"]
+    card = {"name": run, TEMPERATURE: temperature}
     save_weights(folder / name / AGENT, weights, checkpoint.meta, card, bits=16)
 
 
