@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <set>
 
@@ -153,6 +154,57 @@ void refused_threads_are_told_each_time() {
 }
 #endif
 
+#ifdef __linux__
+/// Beside programs that keep every core busy, threads are pushed off their cores again and again, and moved
+/// to the caller's and back: each item is still done once, and in the end the threads may run where they
+/// might.
+void busy_cores_change_nothing() {
+    std::vector<pid_t> busy;
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            for (volatile unsigned turns = 0;;) turns = turns + 1;
+        }
+        busy.push_back(child);
+    }
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    const int cores = std::max(CPU_COUNT(&mine), 2);
+    for (const Team::Options options : {Team::Options{}, kOften})
+        for (const int threads : {2, cores}) {
+            Team team(threads, options);
+            for (int round = 0; round < 60; ++round) {
+                std::atomic<int> done = 0;
+                auto task = [&](int, int) {
+                    for (const auto until = std::chrono::steady_clock::now() + 50us;
+                         std::chrono::steady_clock::now() < until;)
+                        continue;
+                    ++done;
+                };
+                EXPECT(team.run(20, task).index == -1);
+                EXPECT(done == 20);
+            }
+            if (options.pin) continue;
+            std::atomic<int> elsewhere = 0;
+            auto look = [&](int) {
+                cpu_set_t set;
+                sched_getaffinity(0, sizeof set, &set);
+                elsewhere += !CPU_EQUAL(&set, &mine);
+            };
+            team.start(20, look);
+            team.finish();
+            EXPECT(elsewhere == 0);
+        }
+    for (const pid_t child : busy) {
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+    }
+}
+#else
+void busy_cores_change_nothing() {}
+#endif
+
 #if !defined(__SANITIZE_THREAD__)  // it does not follow threads made in a child of a process with threads
 void a_forked_child_has_its_own_threads() {
     Team team(3, kOften);
@@ -188,5 +240,6 @@ int main() {
     a_slow_thread_holds_nobody_up();
     no_thread_without_a_share();
     a_forked_child_has_its_own_threads();
+    busy_cores_change_nothing();
     return wz::test::result("team");
 }

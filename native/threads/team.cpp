@@ -7,42 +7,9 @@
 #include <cstdint>
 #include <new>
 #include <system_error>
-#ifdef __linux__
-#include <pthread.h>
-#include <sched.h>
-#endif
 
 namespace wz {
 namespace {
-
-/// Cores this process may use, beginning behind the one that the caller is on, so that threads pinned in this
-/// order reach the caller's core last.
-std::vector<int> cores_after_callers() {
-    std::vector<int> cores;
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-    std::vector<int> allowed;
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-        if (CPU_ISSET(i, &set)) allowed.push_back(i);
-    const int here = sched_getcpu();
-    std::size_t at = 0;
-    while (at < allowed.size() && allowed[at] != here) ++at;
-    for (std::size_t i = 1; i <= allowed.size(); ++i) cores.push_back(allowed[(at + i) % allowed.size()]);
-#endif
-    return cores;
-}
-
-void pin_this_thread(int core) {
-#ifdef __linux__
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // a hint: refusal costs speed only
-#else
-    (void)core;
-#endif
-}
 
 using Clock = std::chrono::steady_clock;
 
@@ -74,7 +41,8 @@ Team::Team(int threads, Options options)
     : threads_(std::max(threads, 1)),
       options_(options),
       shares_(std::make_unique<Share[]>(static_cast<std::size_t>(threads_))),
-      cores_(options.pin ? cores_after_callers() : std::vector<int>()) {}
+      workers_(std::make_unique<Worker[]>(static_cast<std::size_t>(threads_))),
+      cores_(options.pin ? cores::after_callers() : std::vector<int>()) {}
 
 Team::~Team() {
     if (pid_ != getpid()) {
@@ -97,6 +65,7 @@ void Team::require_threads(int count) {
         // The parent's threads, and a lock that one of them may have held.
         new (&team_) std::vector<std::thread>();
         new (&error_lock_) std::mutex();
+        kept_off_ = {};
         pid_ = me;
     }
     while (static_cast<int>(team_.size()) < count) {
@@ -112,19 +81,25 @@ void Team::require_threads(int count) {
 }
 
 void Team::loop(int which) {
+    cores::take_short_turns();
     // Sharing a core with others is worse than moving about. So pin only when a core is left for the caller,
     // who is not pinned, and when the team has most of them: a smaller one leaves room for other runs, which
     // would pin to the same cores.
     const int cores = static_cast<int>(cores_.size());
-    if (options_.pin && threads_ < cores && 2 * threads_ > cores)
-        pin_this_thread(cores_[static_cast<std::size_t>(which - 1) % cores_.size()]);
+    if (threads_ < cores && 2 * threads_ > cores)
+        cores::keep_on(pthread_self(), {cores_[static_cast<std::size_t>(which - 1)]});
+    Worker& me = workers_[static_cast<std::size_t>(which - 1)];
     // The last thread rests while the caller works.
     std::atomic<unsigned>& jobs = jobs_[which == threads_];
     for (;;) {
         const unsigned seen = jobs.load(std::memory_order_acquire);
         if (stop_) return;
+        me.core.store(cores::here(), std::memory_order_release);
         work(which);
-        const Time time = often_.load(std::memory_order_relaxed) ? options_.look_if_often : options_.look;
+        me.core.store(-1, std::memory_order_release);
+        const Time time = me.fetched.exchange(false)               ? Time{0}  // the caller's core
+                          : often_.load(std::memory_order_relaxed) ? options_.look_if_often
+                                                                   : options_.look;
         if (!look(jobs, seen, time)) jobs.wait(seen, std::memory_order_acquire);
     }
 }
@@ -159,7 +134,8 @@ void Team::begin(int count, Call call, const void* task, int helpers) {
     if (count < 2 && helpers < threads_) helpers = 0;
     if (helpers > 0) require_threads(helpers);
     error_ = {};
-    often_ = Clock::now() - finished_ < options_.look_if_often;
+    begun_ = Clock::now();
+    often_ = begun_ - finished_ < options_.look_if_often;
     call_ = call;
     task_ = task;
     unfinished_.store(count, std::memory_order_relaxed);
@@ -170,10 +146,27 @@ void Team::begin(int count, Call call, const void* task, int helpers) {
         share.left.store(share.end - from, std::memory_order_release);
     }
     if (helpers == 0) return;
+    if (has_all_cores()) keep_off_callers_core();
     for (int i = 0; i < (helpers == threads_ ? 2 : 1); ++i) {
         jobs_[i].fetch_add(1, std::memory_order_release);
         jobs_[i].notify_all();
     }
+}
+
+WorkError Team::work_as_caller() {
+    if (!has_all_cores() || begun_ < contested_until_) {
+        work(0);
+        return finish();
+    }
+    const auto used = cores::time_used();
+    work(0);
+    WorkError error = finish();
+    callers_time_ += finished_ - begun_;
+    callers_used_ += cores::time_used() - used;
+    if (callers_time_ < std::chrono::milliseconds(40)) return error;
+    if (callers_used_ < 0.75 * callers_time_) contested_until_ = finished_ + std::chrono::seconds(1);
+    callers_time_ = callers_used_ = {};
+    return error;
 }
 
 WorkError Team::finish() {
@@ -187,12 +180,32 @@ WorkError Team::finish() {
             left = unfinished_.load(std::memory_order_acquire);
         }
     }
-    while (left != 0) {
-        unfinished_.wait(left, std::memory_order_acquire);
-        left = unfinished_.load(std::memory_order_acquire);
-    }
+    if (left != 0) wait_for_end(left);
     finished_ = Clock::now();
     return error_;
+}
+
+void Team::wait_for_end(int left) {
+    cores::Fetched fetched;
+    for (std::size_t i = 0; left <= threads_ && i < team_.size(); ++i) {
+        const int core = workers_[i].core.load(std::memory_order_acquire);
+        if (core < 0 || !cores::waits_for_core(team_[i].native_handle())) continue;
+        workers_[i].fetched = true;
+        fetched.fetch(team_[i].native_handle(), core);
+    }
+    for (; left != 0; left = unfinished_.load(std::memory_order_acquire))
+        unfinished_.wait(left, std::memory_order_acquire);
+}
+
+void Team::keep_off_callers_core() {
+    const KeptOff wanted{.core = begun_ < contested_until_ ? -1 : cores::here(), .threads = team_.size()};
+    if (wanted == kept_off_) return;
+    kept_off_ = wanted;
+    std::vector<int> others = cores_;
+    std::erase(others, wanted.core);
+    // The last thread stands in for the caller.
+    for (std::size_t i = 0; i < team_.size() && !others.empty(); ++i)
+        if (static_cast<int>(i) + 1 != threads_) cores::keep_on(team_[i].native_handle(), others);
 }
 
 }  // namespace wz

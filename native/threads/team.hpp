@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "threads/cores.hpp"
+
 namespace wz {
 
 /// An error in one item of a job, with the item's index.
@@ -24,7 +26,8 @@ struct ThreadError : std::runtime_error {
 
 /// A team of threads that works through jobs of independent items, one job at a time. Items are taken one by
 /// one, and a job is over when its items are: a thread that is slow or late to wake holds up at most the item
-/// it has begun. Threads start with the first job that wants them. Survives fork: a child process starts its
+/// it has begun. If another program has taken its core, it ends that item on the core of the caller, who
+/// waits. Threads start with the first job that wants them. Survives fork: a child process starts its
 /// own on its first job.
 class Team {
   public:
@@ -33,8 +36,9 @@ class Team {
     /// A caller that only computes rewards comes back within that time; one that runs a network does not, and
     /// needs the core.
     struct Options {
-        /// Keep each thread on a core of its own, away from the core of the thread that makes the team. Only
-        /// if the team has most of the cores and leaves one for its caller.
+        /// Keep each thread on a core of its own, away from the core of the thread that makes the team, if
+        /// the team has most of the cores and leaves one for its caller. If it has all of them, keep the
+        /// threads off the core that the caller is on, unless other programs want that core too.
         bool pin = false;
         Time look{0};             ///< after every job
         Time look_if_often{300};  ///< after a job that began no later than this behind the one before
@@ -54,8 +58,7 @@ class Team {
     template <class Task>
     WorkError run(int count, Task& task) {
         begin(count, task, threads_ - 1);
-        work(0);
-        return finish();
+        return work_as_caller();
     }
     /// Begins a job on threads() threads and returns at once. `task` must stay valid until `finish` returns;
     /// `worker` is 1 to threads().
@@ -87,6 +90,10 @@ class Team {
     void loop(int which);
     void work(int which);
     void do_item(int item, int which);
+    WorkError work_as_caller();
+    void wait_for_end(int left);
+    bool has_all_cores() const { return threads_ > 1 && threads_ == static_cast<int>(cores_.size()); }
+    void keep_off_callers_core();
 
     /// The items that one thread does unless others are done sooner: `left` of them, before `end`. What
     /// describes a job is read only while holding one of its items, so that a late thread never sees a job
@@ -96,9 +103,22 @@ class Team {
         int end = 0;
     };
 
+    /// What the caller has to know of a thread that it waits for.
+    struct alignas(64) Worker {
+        std::atomic<int> core{-1};  ///< where it began to work; -1 while it does not
+        std::atomic<bool> fetched{false};
+    };
+    /// The core that threads are kept off (-1: none), and how many of them know.
+    struct KeptOff {
+        int core = -1;
+        std::size_t threads = 0;
+        bool operator==(const KeptOff&) const = default;
+    };
+
     const int threads_;
     const Options options_;
     const std::unique_ptr<Share[]> shares_;
+    const std::unique_ptr<Worker[]> workers_;
     const std::vector<int> cores_;
     int pid_ = 0;
     std::vector<std::thread> team_;
@@ -110,7 +130,14 @@ class Team {
     std::atomic<bool> stop_{false};
     std::atomic<bool> often_{false};
     alignas(64) std::atomic<int> unfinished_{0};  ///< items of this job
-    std::chrono::steady_clock::time_point finished_{};
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point begun_{}, finished_{};
+    /// What the caller worked and got of its core, until that is judged. Where it got little, threads may run
+    /// on its core for a while, and use what it gets of it.
+    Clock::duration callers_time_{};
+    std::chrono::nanoseconds callers_used_{};
+    Clock::time_point contested_until_{};
+    KeptOff kept_off_;
     std::mutex error_lock_;
     WorkError error_;
 };
