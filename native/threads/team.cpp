@@ -23,12 +23,12 @@ inline void pause() {
 
 /// Looks at `value` until it is no longer `old` or the time is up. Returns whether it changed.
 template <class T>
-bool look(const std::atomic<T>& value, T old, Clock::duration time) {
-    if (time <= Clock::duration::zero()) return value.load(std::memory_order_acquire) != old;
+bool look(const Signal<T>& value, T old, Clock::duration time) {
+    if (time <= Clock::duration::zero()) return value.load() != old;
     const auto until = Clock::now() + time;
     do {
         for (int i = 0; i < 32; ++i) {
-            if (value.load(std::memory_order_acquire) != old) return true;
+            if (value.load() != old) return true;
             pause();
         }
     } while (Clock::now() < until);
@@ -53,7 +53,7 @@ Team::~Team() {
     stop_ = true;
     for (auto& jobs : jobs_) {
         jobs.fetch_add(1);
-        jobs.notify_all();
+        jobs.wake_all();
     }
     for (auto& t : team_) t.join();
 }
@@ -90,9 +90,9 @@ void Team::loop(int which) {
         cores::keep_on(pthread_self(), {cores_[static_cast<std::size_t>(which - 1)]});
     Worker& me = workers_[static_cast<std::size_t>(which - 1)];
     // The last thread rests while the caller works.
-    std::atomic<unsigned>& jobs = jobs_[which == threads_];
+    Signal<unsigned>& jobs = jobs_[which == threads_];
     for (;;) {
-        const unsigned seen = jobs.load(std::memory_order_acquire);
+        const unsigned seen = jobs.load();
         if (stop_) return;
         me.core.store(cores::here(), std::memory_order_release);
         work(which);
@@ -100,7 +100,7 @@ void Team::loop(int which) {
         const Time time = me.fetched.exchange(false)               ? Time{0}  // the caller's core
                           : often_.load(std::memory_order_relaxed) ? options_.look_if_often
                                                                    : options_.look;
-        if (!look(jobs, seen, time)) jobs.wait(seen, std::memory_order_acquire);
+        if (!look(jobs, seen, time)) jobs.sleep_while(seen);
     }
 }
 
@@ -127,7 +127,7 @@ void Team::do_item(int item, int which) {
         std::lock_guard hold(error_lock_);
         if (error_.index < 0 || item < error_.index) error_ = {item, e.what()};
     }
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+    if (unfinished_.fetch_add(-1) == 1) unfinished_.wake_all();
 }
 
 void Team::begin(int count, Call call, const void* task, int helpers) {
@@ -138,7 +138,7 @@ void Team::begin(int count, Call call, const void* task, int helpers) {
     often_ = begun_ - finished_ < options_.look_if_often;
     call_ = call;
     task_ = task;
-    unfinished_.store(count, std::memory_order_relaxed);
+    unfinished_.store(count);
     for (int k = 0; k < threads_; ++k) {
         Share& share = shares_[static_cast<std::size_t>(k)];
         const int from = static_cast<int>(std::int64_t{count} * k / threads_);
@@ -148,8 +148,8 @@ void Team::begin(int count, Call call, const void* task, int helpers) {
     if (helpers == 0) return;
     if (has_all_cores()) keep_off_callers_core();
     for (int i = 0; i < (helpers == threads_ ? 2 : 1); ++i) {
-        jobs_[i].fetch_add(1, std::memory_order_release);
-        jobs_[i].notify_all();
+        jobs_[i].fetch_add(1);
+        jobs_[i].wake_all();
     }
 }
 
@@ -170,14 +170,13 @@ WorkError Team::work_as_caller() {
 }
 
 WorkError Team::finish() {
-    int left = unfinished_.load(std::memory_order_acquire);
+    int left = unfinished_.load();
     if (left <= threads_) {
         // The others are at their last items.
         const auto until = Clock::now() + options_.look_for_end;
         for (int i = 0; left != 0 && (i < 1000 || Clock::now() < until); ++i) {
             pause();
-            if (i >= 1000) std::this_thread::yield();  // they may need this very core
-            left = unfinished_.load(std::memory_order_acquire);
+            left = unfinished_.load();
         }
     }
     if (left != 0) wait_for_end(left);
@@ -193,8 +192,7 @@ void Team::wait_for_end(int left) {
         workers_[i].fetched = true;
         fetched.fetch(team_[i].native_handle(), core);
     }
-    for (; left != 0; left = unfinished_.load(std::memory_order_acquire))
-        unfinished_.wait(left, std::memory_order_acquire);
+    for (; left != 0; left = unfinished_.load()) unfinished_.sleep_while(left);
 }
 
 void Team::keep_off_callers_core() {

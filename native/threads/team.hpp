@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "threads/cores.hpp"
+#include "threads/sleep.hpp"
 
 namespace wz {
 
@@ -126,10 +127,10 @@ class Team {
     Call call_ = nullptr;
     const void* task_ = nullptr;
     /// Counts jobs: [0] those that everyone works on, [1] those in which a thread stands in for the caller.
-    alignas(64) std::atomic<unsigned> jobs_[2] = {};
+    alignas(64) Signal<unsigned> jobs_[2];
     std::atomic<bool> stop_{false};
     std::atomic<bool> often_{false};
-    alignas(64) std::atomic<int> unfinished_{0};  ///< items of this job
+    alignas(64) Signal<int> unfinished_{0};  ///< items of this job
     using Clock = std::chrono::steady_clock;
     Clock::time_point begun_{}, finished_{};
     /// What the caller worked and got of its core, until that is judged. Where it got little, threads may run
