@@ -1,13 +1,13 @@
 """Puts the figures of the README and the documentation in from the files that commands wrote to docs/data.
 
-    python bench/figures.py            # rewrites the pages
-    python bench/figures.py --check    # fails if a page and its files differ
+python bench/figures.py [--check]
 
 A figure stands on a page as `<!--figure NAME-->TEXT<!--/figure-->`; `FIGURES` says how each text follows from a file.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from functools import partial
@@ -205,4 +205,6 @@ def main(check: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page and its files differ")
+    sys.exit(main(parser.parse_args().check))

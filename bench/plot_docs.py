@@ -1,7 +1,6 @@
 """Draws the learning curves of the documentation again from the files in the repository.
 
-    python bench/plot_docs.py              # all of them
-    python bench/plot_docs.py h200-1-1     # one
+python bench/plot_docs.py [NAME ...]
 
 `PLOTS` says for each picture in docs/media what its curves are called and which files they come from. Several files
 of one curve are seeds: the line is their mean, the band goes from the lowest to the highest.
@@ -9,9 +8,9 @@ of one curve are seeds: the line is their mean, the band goes from the lowest to
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -264,5 +263,7 @@ def draw(name: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[1:] or PLOTS:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", metavar="NAME", nargs="*", choices=[[], *PLOTS], help="all if none is named")
+    for wanted in parser.parse_args().names or PLOTS:
         draw(wanted, MEDIA / f"{wanted}.png")
