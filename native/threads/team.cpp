@@ -186,13 +186,13 @@ WorkError Team::finish() {
 
 void Team::wait_for_end(int left) {
     cores::Fetched fetched;
-    for (std::size_t i = 0; left <= threads_ && i < team_.size(); ++i) {
+    for (std::size_t i = 0; left <= threads_ && i < team_.size() && unfinished_.load() != 0; ++i) {
         const int core = workers_[i].core.load(std::memory_order_acquire);
         if (core < 0 || !cores::waits_for_core(team_[i].native_handle())) continue;
         workers_[i].fetched = true;
         fetched.fetch(team_[i].native_handle(), core);
     }
-    for (; left != 0; left = unfinished_.load()) unfinished_.sleep_while(left);
+    while ((left = unfinished_.load()) != 0) unfinished_.sleep_while(left);
 }
 
 void Team::keep_off_callers_core() {
