@@ -125,6 +125,10 @@ def test_a_run_folder_that_cannot_be_written_is_refused(
         (["bench", "nowhere"], "There is no command 'warpzone bench nowhere': choose env"),
         (["export"], "warpzone export needs RUN; see warpzone export -h."),
         (["checkpoints", "widen", "a"], "warpzone checkpoints widen needs --action-type and --out; see"),
+        (
+            ["levels", "generate", "--count", "2", "--out", "two.json"],
+            "--out two.json is a file, for one level: give 2 levels a folder.",
+        ),
         (["levels", "show", "9-9"], "There is no stage 9-9: stages are 1-1 to 8-4."),
         (["eval", "stray"], "warpzone eval has no use for 'stray': did you mean --checkpoint stray?"),
         (["bench", "replay", "--size", "8"], "--size takes INT INT, not '8'"),

@@ -36,6 +36,8 @@ def test_levels_are_generated_as_files(capsys: pytest.CaptureFixture[str]) -> No
     assert levels.load("made/seed-7.json") == levels.generate(7, 0.4)
     assert main(["levels", "import", "made/seed-8.json"]) == 0
     assert "seed 8 at 0.4" in capsys.readouterr().out
+    assert main(["levels", "generate", "--seed", "7", "--difficulty", "0.4", "--out", "one/mine.json"]) == 0
+    assert levels.load("one/mine.json") == levels.generate(7, 0.4)
     # They are made one after the other, not all before the first is written.
     assert main(["levels", "generate", "--count", "1000000000", "--dry-run"]) == 0
 

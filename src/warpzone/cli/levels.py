@@ -83,7 +83,7 @@ class Generate(Generated, DryRun):
     check: bool = False
     """Search each level for a solution, and leave out those without."""
     out: Path = Path("levels")
-    """Folder for the level files."""
+    """Folder for the level files, or the .json file of a single level."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,10 @@ def _show(args: Show) -> int:
 def _generate(args: Generate) -> int:
     if args.count < 1:
         raise ConfigError(f"--count is at least 1, not {args.count}.")
+    is_file = args.out.suffix == ".json"
+    if is_file and args.count > 1:
+        raise ConfigError(f"--out {args.out} is a file, for one level: give {args.count} levels a folder.")
+    folder = args.out.parent if is_file else args.out
     seeds = range(args.seed, args.seed + args.count)
     for seed in {seeds[0], seeds[-1]}:
         args.level(seed)
@@ -164,9 +168,9 @@ def _generate(args: Generate) -> int:
         print(f"would write {args.count} levels to {args.out}")
         return EXIT_OK
     try:
-        args.out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"The folder {args.out} can't be made: {error.strerror}.") from None
+        raise ConfigError(f"The folder {folder} can't be made: {error.strerror}.") from None
     kept = 0
     for seed in seeds:
         level = args.level(seed)
@@ -174,7 +178,7 @@ def _generate(args: Generate) -> int:
             print(f"[levels] {level.name}: no solution found, left out", flush=True)
             continue
         kept += 1
-        path = args.out / f"seed-{seed}.json"
+        path = args.out if is_file else folder / f"seed-{seed}.json"
         save(level, path)
         print(f"[levels] {_summary(level)}: {path}", flush=True)
     if args.check:
