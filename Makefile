@@ -17,7 +17,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(NATIVE) | $(VENV)/bin/python
-	@echo "[setup] installing dependencies and building the native engine (a few minutes the first time)"
+	@echo "[setup] installing dependencies and building the native engine (a few minutes the first time; compiling the engine shows no progress)"
 	$(BIN)/python -m pip install --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 

@@ -263,7 +263,9 @@ def draw(name: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", metavar="NAME", nargs="*", choices=[[], *PLOTS], help="all if none is named")
     for wanted in parser.parse_args().names or PLOTS:
         draw(wanted, MEDIA / f"{wanted}.png")

@@ -75,9 +75,9 @@ def load(text: str) -> Any:
     key = reference.sha256, reference.name
     if key not in _named:
         raise CheckpointError(
-            f"{reference.file.name}:{reference.name} is code kept in a run's folder, and it is not run unasked: name "
-            "your file again, as in the first command, or read the kept one and add --trust-code (in Python, "
-            "trust_code=True)."
+            f"This run was trained with your {reference.file.name}:{reference.name}, and code is not run unasked: name "
+            "your file again, as in the first command, or read the copy in the run's folder and add --trust-code (in "
+            "Python, trust_code=True)."
         )
     return _named[key]
 

@@ -37,7 +37,10 @@ def test_a_resume_that_does_nothing_changes_nothing_and_says_so(
     said = capsys.readouterr().out
     assert "[train] changed since the last session: " in said
     assert "stages 1-1 -> 2-2" in said
-    assert "nothing was trained: the run and its settings are as they were" in said
+    assert (
+        "the run has reached its limit, nothing was trained: the run and its settings are as they were"
+        in said
+    )
 
 
 def test_other_stages_need_a_name_where_none_was_given(

@@ -81,6 +81,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("mario", "first"):
         small_run(folder / "runs", "--run-name", name, "--total-updates", "2", "--stall-limit", "20")
     (folder / "runs" / "demo").symlink_to("mario")
+    (folder / ".venv").symlink_to(sys.prefix)
     assert (
         main(["levels", "generate", "--seed", "7", "--difficulty", "0.4", "--out", str(folder / "levels")])
         == 0
@@ -160,6 +161,8 @@ def run_it(line: str, folder: Path) -> None:
         flags = shlex.join([*SHORTER["train"], "--runs-dir", str(folder / "made")])
         settings = ["-o", ".venv/.installed", f"BIN={Path(sys.executable).parent}", f"ARGS={flags}"]
         shell(shlex.join(["make", "-C", str(ROOT), *settings, *rest]), folder)
+    elif tool == "source":
+        shell(f"{line} && command -v warpzone", folder)
     elif tool == "python" and rest[0].endswith(".py"):
         words = [re.sub(r"^\d{4,}$", "64", word) for word in [*rest[1:], *SHORTER.get(rest[-1], [])]]
         script(folder / rest[0], words, folder)

@@ -55,10 +55,17 @@ def newest_agent(folder: Path, *, trust_code: bool = False) -> tuple[Agent, list
     return agent, stage.names(), {"reward": reward, "rom": stage.rom or None}
 
 
+def _reward_note(agent: Agent, reward: RewardConfig) -> str:
+    """What is to be said of the rewards that are shown: nothing if they are those of the training."""
+    own = agent.meta.config.get("reward", {}).get("reward_function", "") if agent.meta else ""
+    return "" if not own or reward.reward_function else "built in; for this run's own: --trust-code"
+
+
 def _episode(agent: Agent, stage: str, settings: dict[str, Any], seed: int, wish: Wish) -> Iterator[Shown]:
     assert agent.meta is not None
     view, names = agent.view, action_names(agent.view.action_type)
     terms, earned = dict.fromkeys(TERMS, 0.0), 0.0
+    note = _reward_note(agent, settings["reward"])
     for step, envs in play_frames(agent, view, stage, seed=seed, **settings):
         if step.held == 1:
             if wish.stage not in ("", stage):
@@ -78,6 +85,7 @@ def _episode(agent: Agent, stage: str, settings: dict[str, Any], seed: int, wish
                 **_facts(step, over),
                 "reward_terms": {name: round(value, 4) for name, value in terms.items()},
                 "return": round(earned, 3),
+                "reward_note": note,
             }
             yield Shown(envs.screen(0).copy(), LINGER_FRAMES if over else step.held, facts)
 

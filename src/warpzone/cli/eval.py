@@ -127,6 +127,10 @@ def run(argv: list[str]) -> int:
     if results:
         wide = console if console.is_terminal else Console(width=max(console.width, IN_A_LOG))
         wide.print(result_table(results, config))
+        if {"sampled", "sticky"} <= set(config.modes()):
+            print(
+                f"[eval] report the sampled rate; sticky is harder: buttons stick with probability {config.sticky:g}"
+            )
     for mode, game in games.items():
         print(f"[eval] whole game, {mode}: {game}")
     if config.out is not None:

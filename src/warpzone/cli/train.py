@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -169,7 +171,8 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     progress = outcome.progress
     print(f"[train] {outcome.folder}: {outcome.reason}")
     if not outcome.updates:
-        print("[train][warn] nothing was trained: the run and its settings are as they were")
+        why = "the run has reached its limit, " if _further(config, progress) else ""
+        print(f"[train][warn] {why}nothing was trained: the run and its settings are as they were")
     table = Table(show_header=False)
     table.add_row("updates", f"{progress.update:,}")
     table.add_row("decisions", f"{progress.global_step:,}")
@@ -188,10 +191,21 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     code = references(config)
     play = " --trust-code" * (("model", "encoder") in code)
     again = " --trust-code" if code and config.run.trust_code else _named(code)
-    print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{again}")
+    if activate := _not_active():
+        print(f"[train] first:    source {activate}")
     print(f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}")
     print(f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}")
     print(f"[train] curves:   warpzone report {outcome.folder}")
+    print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{again}")
+
+
+def _not_active() -> str:
+    """The script that activates this virtual environment, if the shell would not find the commands below."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("warpzone") or not script.exists():
+        return ""
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
 
 
 def _named(code: Mapping[tuple[str, str], str]) -> str:

@@ -37,7 +37,7 @@ class RunConfig:
     runs_dir: str = "runs"
     """Folder of all runs."""
     fresh: bool = False
-    """Start a new run beside one of the same name."""
+    """Keep a run of that name and start a new one, named NAME-2."""
     resume: str = ""
     """Checkpoint to resume: latest, search, a file or a run's name."""
     begin_with: str = ""

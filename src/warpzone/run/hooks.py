@@ -207,6 +207,7 @@ class ConfirmTarget:
         session = self._session
         session.confirmed = self._evaluate()
         if session.stop:
+            session.say("[train] the evaluation is dropped: a resumed run makes it again")
             return
         session.progress.evaluated_at = session.progress.update
         results = session.confirmed.values()

@@ -123,7 +123,7 @@ const showEpisodes = (episodes) => $("episodes").replaceChildren(...episodes.map
 }));
 
 const showVideos = (videos) => {
-  if (!videos.length) { $("videos").replaceChildren(make("li", "None yet: --video-interval records while training.", "none")); return; }
+  if (!videos.length) { $("videos").replaceChildren(make("li", "None yet. Training records them with --video-interval; warpzone record makes one of the best checkpoint.", "none")); return; }
   $("videos").replaceChildren(...videos.map((video) => {
     const item = make("li"), link = make("button", video.name);
     link.type = "button";
@@ -232,6 +232,7 @@ const showThoughts = (facts) => {
   });
   pairs($("facts"), [
     ["stage", facts.stage], ["value", facts.value.toFixed(2)], ["return so far", facts.return.toFixed(2)],
+    ...(facts.reward_note ? [["rewards", facts.reward_note]] : []),
     ...Object.entries(facts.reward_terms).map(([name, value]) => [`reward: ${name}`, value.toFixed(3)]),
     ["x / furthest", `${facts.x} / ${facts.x_max}`], ["time", facts.time], ["score", facts.score],
   ]);
