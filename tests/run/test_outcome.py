@@ -34,6 +34,17 @@ def test_what_was_confirmed_is_in_the_file(tmp_path: Path) -> None:
     assert confirmed["low"] < 0.95 < confirmed["high"]
 
 
+def test_a_session_without_an_evaluation_keeps_the_last_one(tmp_path: Path) -> None:
+    file = small_run(tmp_path, "--total-updates", "2").folder / "outcome.json"
+    left = json.loads(file.read_text())
+    assert left["last_evaluation"] is None
+    found = {"update": 2, "stages": {"1-1": {"clear_rate": 0.97, "low": 0.94, "high": 0.98, "episodes": 256}}}
+    file.write_text(json.dumps({**left, "last_evaluation": found}))
+    small_run(tmp_path, "--total-updates", "3")
+    after = json.loads(file.read_text())
+    assert (after["update"], after["last_evaluation"]) == (3, found)
+
+
 def test_only_the_second_half_of_the_environments_has_sticky_buttons(tmp_path: Path) -> None:
     config = small_config(tmp_path, "--double-buffer", "--noisy-sticky", "0.25", "--sticky", "0.1")
     halves = build_envs(config, torch.device("cpu"), lambda line: None)

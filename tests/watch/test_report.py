@@ -53,6 +53,8 @@ class Page(HTMLParser):
 
 def test_a_report_is_one_page_with_its_pictures_inside(tmp_path: Path) -> None:
     a, b = make_run(tmp_path / "runs" / "a"), make_run(tmp_path / "runs" / "b", replay=False)
+    found = {"1-1": {"clear_rate": 0.97, "low": 0.94, "high": 0.98, "episodes": 256}}
+    (a / "outcome.json").write_text(json.dumps({"last_evaluation": {"update": 9, "stages": found}}))
     assert report.run(["a", str(b), "--runs-dir", str(tmp_path / "runs")]) == 0
     text = (tmp_path / "runs" / "report_a_b.html").read_text()
     assert not (a / "report.html").exists()
@@ -71,6 +73,9 @@ def test_a_report_is_one_page_with_its_pictures_inside(tmp_path: Path) -> None:
         assert title in titles
     assert "GPU" not in titles
     assert "&lt;b&gt;not markup" in text
+    assert "a, evaluated after update 9" in text
+    assert "1-1: 97.0 % (94.0 to 98.0) of 256 fresh episodes" in text
+    assert "b, evaluated" not in text
     pictures = sorted(p.name for p in (tmp_path / "runs" / "report_a_b").glob("*.png"))
     assert "clear_rate_per_stage.png" in pictures
     assert len(pictures) == len(titles)

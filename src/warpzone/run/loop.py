@@ -22,6 +22,7 @@ from warpzone.run.session import Session, make_plan, open_session
 from warpzone.run.stopping import EXIT_FAILED, StopFlag
 from warpzone.watch.durable import write_durably
 from warpzone.watch.episodes import WINDOW_EPISODES
+from warpzone.watch.jsonl import json_file
 from warpzone.watch.metrics import OUTCOME_FILE
 
 
@@ -84,10 +85,15 @@ def train(config: TrainConfig, display: Display, placement: Placement | None = N
 
 
 def _write_outcome(outcome: Outcome, display: Display) -> None:
-    """Leave the outcome in the run's folder. A session that learned nothing leaves that of the one before."""
-    document = json.dumps(outcome.as_dict(), indent=2) + "\n"
+    """Leave the outcome in the run's folder, with the last evaluation that any session made. A session that learned
+    nothing leaves that of the one before."""
+    path = outcome.folder / OUTCOME_FILE
+    evaluation = json_file(path).get("last_evaluation")
+    if outcome.confirmed:
+        evaluation = {"update": outcome.progress.evaluated_at, "stages": outcome.as_dict()["confirmed"]}
+    document = json.dumps({**outcome.as_dict(), "last_evaluation": evaluation}, indent=2) + "\n"
     try:
-        write_durably(outcome.folder / OUTCOME_FILE, document.encode())
+        write_durably(path, document.encode())
     except OSError as error:
         display.say(f"[train][warn] cannot write {OUTCOME_FILE} ({error.strerror or error})")
 

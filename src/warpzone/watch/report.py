@@ -15,7 +15,7 @@ from typing import Any
 from warpzone.watch.charts import charts
 from warpzone.watch.durable import write_durably
 from warpzone.watch.jsonl import Record, json_file
-from warpzone.watch.metrics import read_metrics
+from warpzone.watch.metrics import OUTCOME_FILE, read_metrics
 
 INLINE_VIDEO_BYTES = 4 * 1024 * 1024
 _VIDEOS_PER_RUN = 6
@@ -40,7 +40,9 @@ def write_report(
     written = []
     totals = {name: _totals(run, histories[name]) for name, run in zip(names, runs, strict=True)}
     configs = {name: json_file(run / "config.json") for name, run in zip(names, runs, strict=True)}
-    body = [f"<h1>{html.escape(', '.join(names))}</h1>", _summary(totals), _differences(configs)]
+    body = [f"<h1>{html.escape(', '.join(names))}</h1>", _summary(totals)]
+    body += [_evaluation(name, run) for name, run in zip(names, runs, strict=True)]
+    body.append(_differences(configs))
     pictures = out.with_suffix("")
     pictures.mkdir(parents=True, exist_ok=True)
     for title, figure in charts(histories).items():
@@ -84,7 +86,7 @@ def _summary(totals: dict[str, Record]) -> str:
         "update": "updates",
         "global_step": "steps",
         "avg_return": "mean return",
-        "clear_rate_mean": "clear rate",
+        "clear_rate_mean": "clear rate in training",
         "time_to_first_flag": "first flag after, s",
         "env_steps_per_sec": "steps/s",
     }
@@ -93,6 +95,18 @@ def _summary(totals: dict[str, Record]) -> str:
         cells = "".join(f"<td>{_shown(last.get(field))}</td>" for field in columns)
         rows.append(f"<tr><td>{html.escape(name)}</td>{cells}</tr>")
     return "<table>" + "".join(rows) + "</table>"
+
+
+def _evaluation(name: str, run: Path) -> str:
+    """What the run's last evaluation on fresh episodes found, if it had one."""
+    found = json_file(run / OUTCOME_FILE).get("last_evaluation") or {}
+    lines = [
+        f"<li>{html.escape(stage)}: {100 * result['clear_rate']:.1f} % ({100 * result['low']:.1f} to "
+        f"{100 * result['high']:.1f}) of {result['episodes']} fresh episodes</li>"
+        for stage, result in found.get("stages", {}).items()
+    ]
+    when = f"{html.escape(name)}, evaluated after update {found.get('update')} (95 % interval):"
+    return f"<p>{when}</p>\n<ul>{''.join(lines)}</ul>" if lines else ""
 
 
 def _shown(value: Any) -> str:

@@ -233,7 +233,7 @@ const showThoughts = (facts) => {
   pairs($("facts"), [
     ["stage", facts.stage], ["value", facts.value.toFixed(2)], ["return so far", facts.return.toFixed(2)],
     ...(facts.reward_note ? [["rewards", facts.reward_note]] : []),
-    ...Object.entries(facts.reward_terms).map(([name, value]) => [`reward: ${name}`, value.toFixed(3)]),
+    ...Object.entries(facts.reward_terms).map(([name, value]) => [`reward: ${name}, scaled`, value.toFixed(3)]),
     ["x / furthest", `${facts.x} / ${facts.x_max}`], ["time", facts.time], ["score", facts.score],
   ]);
   $("play-note").textContent = `checkpoint of update ${facts.checkpoint_update}`;
