@@ -70,8 +70,8 @@ const showStatus = (status) => {
   const age = beat.timestamp ? Date.now() / 1000 - beat.timestamp : null;
   pairs($("health"), [
     ["phase", beat.phase], ["last sign of life", age === null ? null : `${duration(age)} ago`], ["memory", beat.rss_mb ? `${short(beat.rss_mb)} MB` : null],
-    ["processor", beat.cpu_percent === undefined ? null : `${short(beat.cpu_percent)} %`], ["threads", beat.threads], ["open files", beat.open_files],
-    ["machine's memory", last.memory_percent ? `${short(last.memory_percent)} %` : null],
+    ["processor", beat.cpu_percent === undefined ? null : `${Math.round(beat.cpu_percent)} %`], ["threads", beat.threads], ["open files", beat.open_files],
+    ["machine's memory", last.memory_percent ? `${Math.round(last.memory_percent)} %` : null],
     ["GPU", last.gpu_util_last === null || last.gpu_util_last === undefined ? "none" : `${short(last.gpu_util_last)} %, ${short(last.gpu_mem_used_mb)} MB`],
     ["replay", last.replay_capacity ? `${percent(last.replay_fill_rate)} full, ${percent(last.replay_avg_unique_ratio)} unique` : "off"],
     ["replay priority p50 / p99", last.replay_capacity ? `${short(last.replay_priority_p50)} / ${short(last.replay_priority_p99)}` : null],
