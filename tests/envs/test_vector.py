@@ -6,6 +6,7 @@ import gc
 import hashlib
 import os
 import threading
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -246,6 +247,31 @@ def test_only_a_team_that_has_most_of_the_cores_but_not_all_keeps_each_thread_on
     assert set(allowed(cores)) <= {cores, cores - 1}
     if cores > 2:
         assert allowed(cores - 1).count(1) == cores - 1
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
+def test_a_team_of_all_cores_keeps_off_the_one_that_the_caller_is_on() -> None:
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        pytest.skip("one core")
+
+    def mine() -> int:
+        return int(Path(f"/proc/self/task/{threading.get_native_id()}/stat").read_text().split()[38])
+
+    before = set(os.listdir("/proc/self/task"))
+    envs = MarioVectorEnv(2 * len(cores), threads=len(cores), size=20, frame_stack=1)
+    envs.reset()
+    left = []
+    for _ in range(200):
+        core = mine()
+        envs.step(np.zeros(envs.num_envs, np.int64))
+        new = set(os.listdir("/proc/self/task")) - before
+        free = [cores - os.sched_getaffinity(int(task)) for task in new]
+        if core == mine():  # else nobody knows which it was when the step began
+            left += [found for found in free if found]
+            assert all(found in (set(), {core}) for found in free)
+    envs.close()
+    assert left
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
