@@ -245,7 +245,31 @@ def test_keeper_saves_by_seconds(tmp_path: Path) -> None:
         now[0] = update * 25.0
         if keeper.save_due(dict, CheckpointMeta(global_update=update)):
             saved.append(update)
-    assert saved == [3, 6, 9]
+    # A new run saves soon for the first time, then every minute.
+    assert saved == [1, 4, 7]
+
+
+def test_the_first_save_of_a_run_comes_after_some_seconds_also_where_the_next_are_due_by_updates(
+    tmp_path: Path,
+) -> None:
+    now = [0.0]
+    policy = CheckpointPolicy(latest_every_updates=50, latest_every_s=300, step_every_updates=0)
+    for start, expected in ((0, [6, 50]), (60, [100])):
+        now[0] = 0.0
+        keeper, saved = CheckpointKeeper(tmp_path, policy, clock=lambda: now[0]), []
+        for update in range(start + 1, start + 60):
+            now[0] += 0.9
+            if keeper.save_due(dict, CheckpointMeta(global_update=update)):
+                saved.append(update)
+        assert saved == expected
+
+
+def test_a_run_that_is_never_to_save_latest_does_not_save_early_either(tmp_path: Path) -> None:
+    now = [0.0]
+    policy = CheckpointPolicy(latest_every_updates=0, latest_every_s=0, step_every_updates=0)
+    keeper = CheckpointKeeper(tmp_path, policy, clock=lambda: now[0])
+    now[0] = 1e6
+    assert not keeper.due(1)
 
 
 def test_best_is_the_highest_clear_rate_also_after_a_restart(tmp_path: Path) -> None:
@@ -254,6 +278,27 @@ def test_best_is_the_highest_clear_rate_also_after_a_restart(tmp_path: Path) -> 
         keeper = CheckpointKeeper(tmp_path, policy)
         keeper.save_due(dict, CheckpointMeta(global_update=update, clear_rate={"1-1": rate}))
     assert read_meta(tmp_path / "best.pt").global_update == 4
+
+
+def test_an_agent_that_was_evaluated_is_only_replaced_by_one_that_did_as_well(tmp_path: Path) -> None:
+    """Of all checkpoints, the highest clear rate in training is partly luck; fresh episodes show what is better."""
+    policy = CheckpointPolicy(latest_every_updates=1)
+    saved = [
+        ({"1-1": 0.97}, {}),
+        ({"1-1": 0.95}, {"1-1": 0.93}),  # what was evaluated comes first,
+        ({"1-1": 1.00}, {}),  # also before a higher clear rate in training
+        ({"1-1": 1.00}, {"1-1": 0.92}),
+        ({"1-1": 0.90}, {"1-1": 0.94}),
+        ({}, {}),
+        ({"1-1": 0.10, "1-2": 0.50}, {}),  # of 1-1 alone: less than it had there in training
+        ({"1-1": 0.45, "1-2": 0.50}, {}),
+    ]
+    best = []
+    for update, (rate, evaluated) in enumerate(saved, start=1):
+        keeper = CheckpointKeeper(tmp_path, policy)
+        keeper.save_due(dict, CheckpointMeta(global_update=update, clear_rate=rate, evaluated=evaluated))
+        best.append(read_meta(tmp_path / "best.pt").global_update)
+    assert best == [1, 2, 2, 2, 5, 5, 5, 8]
 
 
 def test_best_compares_the_same_stages(tmp_path: Path) -> None:

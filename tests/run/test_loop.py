@@ -66,6 +66,15 @@ def test_global_step_is_counted_the_same_with_and_without_overlap(tmp_path: Path
     assert steps[0] == steps[1] == [128, 256, 384]
 
 
+@pytest.mark.parametrize("updates", [1, 5, 7])
+def test_the_last_updates_of_a_run_are_in_its_metrics(updates: int, tmp_path: Path) -> None:
+    small_run(tmp_path, "--total-updates", str(updates), "--log-interval", "5")
+    records = read_metrics(tmp_path / "mario")
+    assert [record["update"] for record in records] == sorted({*range(5, updates + 1, 5), updates})
+    assert records[-1]["global_step"] == updates * 8 * 16
+    assert records[-1]["update_time"] > 0
+
+
 class Broken(Exception):
     """Something that no one expected."""
 

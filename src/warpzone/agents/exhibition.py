@@ -41,7 +41,7 @@ def newest_agent(folder: Path, *, trust_code: bool = False) -> tuple[Agent, list
     newest = find_resume(folder)
     if newest is None:
         raise CheckpointError(
-            f"{folder.name} has no checkpoint yet: the first is saved after some updates, or press Checkpoint."
+            f"{folder.name} has no checkpoint yet: the first is saved after some seconds of training."
         )
     agent = load_agent(str(newest.path), folder.parent, torch.device("cpu"), trust_code=trust_code)
     assert agent.meta is not None

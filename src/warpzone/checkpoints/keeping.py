@@ -16,6 +16,9 @@ from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.errors import CheckpointError
 from warpzone.watch.durable import FILES, Files
 
+FIRST_SAVE_S = 5.0
+"""Seconds after which a new run saves `latest` for the first time: the live page can then show the agent."""
+
 
 class CheckpointKeeper:
     """Saves `latest`, `step_*` and `best` of one run when they are due."""
@@ -74,13 +77,33 @@ class CheckpointKeeper:
         self._last_saved_s = self._clock()
         return saved
 
+    def is_best_evaluated(self, meta: CheckpointMeta) -> bool:
+        """Whether `best` was evaluated on all of these stages, on episodes that are not easier."""
+        best = self._best
+        return (
+            best is not None
+            and bool(meta.clear_rate)
+            and set(meta.clear_rate) <= set(best.evaluated)
+            and episodes_of(best) == episodes_of(meta)
+        )
+
     def best_rates(self, meta: CheckpointMeta) -> dict[str, float]:
         """Clear rates of `best`; none if they are from easier episodes (before random starts, say), as those are not to
         be compared with."""
         return self._best.clear_rate if self._best and episodes_of(self._best) == episodes_of(meta) else {}
 
     def _is_best(self, meta: CheckpointMeta) -> bool:
-        """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one."""
+        """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
+
+        An evaluation on fresh episodes outranks a clear rate in training, which is the highest of many.
+        """
+        if self._best is not None and self.is_best_evaluated(meta):
+            rates = [
+                (meta.evaluated.get(stage, 0.0), self._best.evaluated[stage]) for stage in meta.clear_rate
+            ]
+            return sum(now for now, _ in rates) >= sum(best for _, best in rates)
+        if meta.evaluated:
+            return True
         known = self.best_rates(meta)
         best = sum(known.get(stage, 0.0) for stage in meta.clear_rate)
         return sum(meta.clear_rate.values()) >= max(best, 1e-9)
@@ -92,7 +115,9 @@ class CheckpointKeeper:
     def _latest_due(self, update: int) -> bool:
         every, every_s = self.policy.latest_every_updates, self.policy.latest_every_s
         by_updates = every > 0 and update > 0 and update % every == 0
-        return by_updates or (every_s > 0 and self._clock() - self._last_saved_s >= every_s)
+        waited_s = self._clock() - self._last_saved_s
+        is_first = self._save_index == 0 and (every > 0 or every_s > 0) and waited_s >= FIRST_SAVE_S
+        return by_updates or is_first or (every_s > 0 and waited_s >= every_s)
 
 
 def episodes_of(meta: CheckpointMeta) -> list[Any]:

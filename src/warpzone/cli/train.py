@@ -191,12 +191,29 @@ def _summarise(config: TrainConfig, outcome: Outcome, console: Console) -> None:
     code = references(config)
     play = " --trust-code" * (("model", "encoder") in code)
     again = " --trust-code" if code and config.run.trust_code else _named(code)
+    if best := _evaluated_before(outcome):
+        print(best)
     if activate := _not_active():
         print(f"[train] first:    source {activate}")
     print(f"[train] evaluate: warpzone eval --checkpoint {outcome.folder}{play}")
     print(f"[train] record:   warpzone record --checkpoint {outcome.folder}{play}")
     print(f"[train] curves:   warpzone report {outcome.folder}")
     print(f"[train] resume:   warpzone train --run-name {name}{runs}{_further(config, progress)}{again}")
+
+
+def _evaluated_before(outcome: Outcome) -> str:
+    """A line about the best checkpoint, if it is older than the newest because it did better on fresh episodes."""
+    from warpzone.checkpoints.saving import described_metas
+
+    checkpoints = outcome.folder / "checkpoints"
+    for best in described_metas(checkpoints / "best.pt")[:1]:
+        if best.evaluated and best.global_update < outcome.progress.update:
+            rates = ", ".join(f"{stage} {rate:.1%}" for stage, rate in best.evaluated.items())
+            return (
+                f"[train] best checkpoint: update {best.global_update:,}, the best on fresh episodes ({rates}); "
+                f"the newest: {checkpoints / 'latest.pt'}"
+            )
+    return ""
 
 
 def _not_active() -> str:

@@ -34,7 +34,7 @@ class Hook(Protocol):
 
 
 class LogMetrics:
-    """Writes a record of the metrics every `log_interval` updates."""
+    """Writes a record of the metrics every `log_interval` updates, and of those left over at the end."""
 
     phase = "log"
 
@@ -49,6 +49,10 @@ class LogMetrics:
 
     def due(self) -> bool:
         return self._session.progress.update % self._session.config.run.log_interval == 0
+
+    def is_behind(self) -> bool:
+        """Whether there were updates since the last record."""
+        return self._session.progress.update > self._from_update
 
     def run(self) -> None:
         session, config, progress = self._session, self._session.config, self._session.progress
@@ -210,11 +214,22 @@ class ConfirmTarget:
             session.say("[train] the evaluation is dropped: a resumed run makes it again")
             return
         session.progress.evaluated_at = session.progress.update
-        results = session.confirmed.values()
-        if len(results) == len(session.stages) and all(map(self._reached, results)):
+        results = session.confirmed
+        of_all = len(results) == len(session.stages)
+        reached = of_all and all(map(self._reached, results.values()))
+        # An evaluation that fell short says which agent is better only if the best one was evaluated, too.
+        is_best_evaluated = session.run.checkpoints.is_best_evaluated(session.meta())
+        counts = reached or (of_all and is_best_evaluated)
+        session.evaluated = {stage: result.clear_rate for stage, result in results.items()} if counts else {}
+        if reached:
             session.ended = "the clear rate was reached"
-        else:
-            session.progress.failed_evaluations += 1
+            return
+        session.progress.failed_evaluations += 1
+        if counts:
+            try:
+                session.save_latest()
+            except CheckpointError as error:
+                session.say(f"[train][warn] {error}; training continues")
 
     def _evaluate(self) -> dict[str, StageResult]:
         """Fresh episodes of every stage, up to the first that falls short; none if a stop is asked for."""

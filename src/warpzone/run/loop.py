@@ -69,6 +69,9 @@ def train(config: TrainConfig, display: Display, placement: Placement | None = N
         ]  # fmt: skip
         with session.saved_at_the_end():
             reason = run_updates(session, control, log, hooks)
+        # After saving: a resumed run continues the interval as if nobody had looked.
+        if log.is_behind() and not session.has_diverged:
+            log.run()
         outcome = Outcome(
             folder=session.run.path,
             progress=session.progress,

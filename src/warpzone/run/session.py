@@ -84,6 +84,8 @@ class Session:
     progress: Progress = field(default_factory=Progress)
     confirmed: dict[str, StageResult] = field(default_factory=dict)
     """The last evaluation on fresh episodes."""
+    evaluated: dict[str, float] = field(default_factory=dict)
+    """Clear rates of an evaluation that decides which checkpoint is the best: of the policy after `evaluated_at`."""
     ended: str = ""
     """Why the session is over, where a hook or the loop decided it."""
     has_diverged: bool = False
@@ -126,7 +128,7 @@ class Session:
 
     def agent(self) -> Agent:
         """The policy of now, to play with."""
-        return Agent(self.components.learner.policy, self.config.view, self.plan.device, self._meta())
+        return Agent(self.components.learner.policy, self.config.view, self.plan.device, self.meta())
 
     def finished(self) -> str:
         """Why the session is over; an empty string while it is not."""
@@ -199,7 +201,7 @@ class Session:
             self.diverge("weights")
             return
         try:
-            self.run.checkpoints.save_due(lambda: self._saved(between_updates=True), self._meta())
+            self.run.checkpoints.save_due(lambda: self._saved(between_updates=True), self.meta())
         except CheckpointError as error:
             self.say(f"[train][warn] {error}; training continues")
 
@@ -211,12 +213,12 @@ class Session:
             self.diverge("weights")
             return False
         self.run.heartbeat.beat("checkpoint")
-        self.run.checkpoints.save_latest(self._saved(between_updates=between_updates), self._meta())
+        self.run.checkpoints.save_latest(self._saved(between_updates=between_updates), self.meta())
         return True
 
     def best_rates(self) -> dict[str, float]:
         """Clear rates of the best checkpoint, where they are comparable."""
-        return self.run.checkpoints.best_rates(self._meta())
+        return self.run.checkpoints.best_rates(self.meta())
 
     def has_finite_weights(self) -> bool:
         weights = self.components.learner.policy.parameters()
@@ -263,12 +265,14 @@ class Session:
         # In mid-update the environments are ahead of what is known of them: their episodes then start over.
         return self.state.state_dict(with_play=between_updates and self.config.saves_consoles())
 
-    def _meta(self) -> CheckpointMeta:
+    def meta(self) -> CheckpointMeta:
+        """What a checkpoint saved now says about itself."""
         return CheckpointMeta(
             global_step=self.progress.global_step,
             global_update=self.progress.update,
             config=self.config.as_dict(),
             clear_rate=self.progress.clear_rate,
+            evaluated=self.evaluated if self.progress.evaluated_at == self.progress.update else {},
             architecture=self.config.architecture(),
             rom_sha256=self.plan.rom_sha256,
         )
