@@ -266,6 +266,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", choices=[[], *PLOTS], help="all if none is named")
-    for wanted in parser.parse_args().names or PLOTS:
+    parser.add_argument("names", metavar="NAME", nargs="*", help="all if none is named: " + ", ".join(PLOTS))
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in PLOTS]:
+        parser.error(f"no plot is named {unknown[0]!r}: choose from {', '.join(PLOTS)}")
+    for wanted in names or PLOTS:
         draw(wanted, MEDIA / f"{wanted}.png")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -30,6 +31,18 @@ def test_a_band_spans_the_seeds_and_a_finished_run_keeps_its_last_rate() -> None
     x, y = read("learning-cpu.json:0", seconds=True)
     assert len(x) == len(y) > 10
     assert 0.9 < y[-1] <= 1.0
+
+
+def test_a_name_that_is_no_plot_is_answered_with_the_names() -> None:
+    asked = subprocess.run(
+        [sys.executable, str(ROOT / "bench/plot_docs.py"), "nosuch"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 2
+    assert "no plot is named 'nosuch': choose from cpu-1-1, h200-1-1" in asked.stderr
+    assert "[]" not in asked.stderr
 
 
 def test_a_plot_is_drawn(tmp_path: Path) -> None:
