@@ -152,7 +152,7 @@ const buildSettings = (bounds) => {
   $("settings").replaceChildren();
   inputs.clear();
   for (const name of [...Object.keys(bounds), "stage_mix"]) {
-    const label = make("label", NAMES[name] ?? "stage mix, as 1-1:1 1-2:3"), input = make("input");
+    const label = make("label", NAMES[name] ?? "stages, as 1-1:1 1-2:3"), input = make("input");
     input.id = `set-${name}`; label.htmlFor = input.id;
     input.inputMode = name === "stage_mix" ? "text" : "decimal";
     input.autocomplete = "off";
@@ -215,6 +215,7 @@ $("apply").addEventListener("click", async () => {
 $("play-stage").append(new Option("the run's own", ""), ...STAGES.map((s) => new Option(s, s)));
 $("play-stage").addEventListener("change", () => view.play?.readyState === 1 && view.play.send(JSON.stringify({ stage: $("play-stage").value })));
 const bars = [];
+const usedTerms = new Set();  // rewards that were ever different from 0: the others are not listed
 const showThoughts = (facts) => {
   if (bars.length !== facts.actions.length) {
     bars.length = 0;
@@ -230,11 +231,13 @@ const showThoughts = (facts) => {
     fill.style.width = `${100 * facts.probabilities[i]}%`;
     value.textContent = percent(facts.probabilities[i]);
   });
+  const terms = Object.entries(facts.reward_terms);
+  for (const [name, value] of terms) if (value) usedTerms.add(name);
   pairs($("facts"), [
     ["stage", facts.stage], ["value", facts.value.toFixed(2)], ["return so far", facts.return.toFixed(2)],
-    ...(facts.reward_note ? [["rewards", facts.reward_note]] : []),
-    ...Object.entries(facts.reward_terms).map(([name, value]) => [`reward: ${name}, scaled`, value.toFixed(3)]),
-    ["x / furthest", `${facts.x} / ${facts.x_max}`], ["time", facts.time], ["score", facts.score],
+    ["rewards", facts.reward_note || "this decision, scaled"],
+    ...terms.filter(([name]) => usedTerms.has(name)).map(([name, value]) => [`reward: ${name}`, value.toFixed(3)]),
+    ["x", facts.x], ["furthest x", facts.x_max], ["time", facts.time], ["score", facts.score],
   ]);
   $("play-note").textContent = `checkpoint of update ${facts.checkpoint_update}`;
   $("screen-text").textContent = facts.cleared ? "cleared!" : facts.end ? facts.end.replaceAll("_", " ") : "";
@@ -284,6 +287,7 @@ const follow = (run) => {
   close("live"); close("play");
   Object.assign(view, { run, curves: {}, total: 0, epoch: -1 });
   seenResult = "";
+  usedTerms.clear();
   answer("");
   clearTimeout(sure); $("stop").textContent = "Stop";
   history.replaceState(null, "", `#run=${encodeURIComponent(run)}`);
