@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import warpzone
+from wheels import address
 
 from .pages import PAGES, ROOT
 
@@ -59,6 +61,18 @@ def test_a_page_has_under_250_lines_and_is_in_the_navigation(page: str) -> None:
     assert len(text.splitlines()) < 250 or "<!-- Written by `python bench/reference.py docs`" in text
     if page.startswith("docs/"):
         assert page.removeprefix("docs/") in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_the_address_of_the_project_is_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    citation = re.search(
+        r"^repository-code: \"?([^\"\s]+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE
+    )
+    assert (citation[1] if citation else "") == address.repository()
+    told = {"Project-URL": ["Homepage, https://example.org", "Repository, https://example.org/code"]}
+    monkeypatch.setattr(address, "metadata", lambda name: SimpleNamespace(get_all=told.get))
+    assert address.on_config(SimpleNamespace(repo_url=None)).repo_url == "https://example.org/code"
+    told.clear()
+    assert address.on_config(SimpleNamespace(repo_url=None)).repo_url is None
 
 
 def exists(name: str) -> bool:
