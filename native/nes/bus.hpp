@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "nes/machine.hpp"
 
 namespace wz {
@@ -16,19 +18,26 @@ namespace bus {
 /// Brings the PPU to `dots` and, when that enters a new frame, schedules the frame's end and NMI.
 inline void sync_ppu(Console& k, i64 dots) {
     Machine& m = k.m;
-    ppu::catch_up(m.ppu, k.cart, k.timing, k.out, dots);
-    if (m.ppu.origin == m.scheduled_origin) return;
+    Ppu& p = m.ppu;
+    if (p.done > ppu::vblank_dot(p) && dots <= ppu::clear_dot(p, k.timing)) {
+        // In the blank nothing happens but that time passes.
+        p.done = std::max(p.done, dots);
+        return;
+    }
+    ppu::catch_up(p, k.cart, k.timing, k.out, dots);
+    if (p.origin == m.scheduled_origin) return;
     m.scheduled_origin = m.ppu.origin;
-    const i64 rise = k.timing.cycle_of_dot(ppu::vblank_dot(m.ppu));
+    const i64 rise = k.timing.cycle_of_dot(ppu::vblank_dot(p));
     m.frame_end = rise + 1;
     m.frame_begin = kNever;
-    if (m.ppu.ctrl & ppu::kNmiEnable) m.nmi_sample = rise;
+    if (p.ctrl & ppu::kNmiEnable) m.nmi_sample = rise;
     m.limit = 0;
 }
 
 /// The NMI line may have moved through an access in `cycle`; edges sampled before it are past recall.
 inline void update_nmi(Machine& m, const Timing& t, i64 cycle, bool was_high) {
-    if (m.nmi_sample < cycle) return;
+    const i64 before = m.nmi_sample;
+    if (before < cycle) return;
     const Ppu& p = m.ppu;
     if (!(p.ctrl & ppu::kNmiEnable)) {
         m.nmi_sample = kNever;
@@ -39,7 +48,7 @@ inline void update_nmi(Machine& m, const Timing& t, i64 cycle, bool was_high) {
         const i64 rise = ppu::vblank_dot(p);
         m.nmi_sample = p.done <= rise && !p.vblank_lost ? t.cycle_of_dot(rise) : kNever;
     }
-    m.limit = 0;
+    if (m.nmi_sample != before) m.limit = 0;
 }
 
 /// The PPU's data pins keep what was last on them for about half a second, each bit by itself.

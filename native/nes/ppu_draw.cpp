@@ -56,23 +56,26 @@ u64 background_slots(const Ppu& p, const Cartridge& c, u16 start, int x) {
 /// Lines [from, to) of a sprite, the first of them at `at`, over what is there. Sprites are drawn last to
 /// first: the first opaque one has the pixel, even where it then hides behind the background. `start` is the
 /// address of the first tile on the line of `from`.
-void draw_sprite(const Ppu& p, const Cartridge& c, const u8* values, const Sprite& s, int from, int to,
-                 u32 shown_lines, u16 start, u8* at, int stride) {
+template <bool kPatternsMayChange, bool kBehind>
+void draw_sprite_lines(const Ppu& p, const Cartridge& c, const u8* values, const Sprite& s, int from, int to,
+                       u32 shown_lines, u16 start, u8* at, int stride) {
     const u8* palette = values + (16 | (s.attributes & 3) << 2);
     const u64 by_low = splat(palette[1]), by_high = splat(palette[2]),
               by_both = splat(palette[1] ^ palette[2] ^ palette[3]);
     const u64 cut = (p.mask & kLeftSprites) || s.x >= 8 ? ~0ull : s.x == 0 ? 0 : ~0ull << 8 * (8 - s.x);
-    const bool mirrored = s.attributes & 0x40, behind = s.attributes & 0x20;
-    for (int line = from; line < to; ++line, at += stride) {
+    const bool mirrored = s.attributes & 0x40, upside_down = s.attributes & 0x80;
+    // The lines of a tall sprite's two tiles follow each other.
+    const int tile = sprite_tile(p, s), step = upside_down ? -1 : 1;
+    int row = upside_down ? s.height - 1 - from : from;
+    for (int line = from; line < to; ++line, row += step, at += stride) {
         if (!(shown_lines >> line & 1)) continue;
-        int row;
-        const int tile = sprite_tile(p, s, line, row);
-        u64 pixels = tile_row(p, c, tile, row);
+        u64 pixels = kPatternsMayChange ? tile_row(p, c, tile + (row >> 3), row & 7)
+                                        : load64(c.tiles.data() + tile * 64 + row * 8);
         if (mirrored) pixels = __builtin_bswap64(pixels);
         const u64 low = (pixels & splat(1)) * 0xFF, high = (pixels >> 1 & splat(1)) * 0xFF;
         const u64 opaque = (low | high) & cut;
         u64 shown = (low & by_low) ^ (high & by_high) ^ (low & high & by_both);
-        if (behind && opaque) {
+        if (kBehind && opaque) {
             const u64 slots = background_slots(p, c, static_cast<u16>(start + ((line - from) << 12)), s.x),
                       over = opaque_bytes(slots);
             u8 in_front[8];
@@ -116,6 +119,11 @@ struct VisibleSprites {
 /// first tile.
 void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, const VisibleSprites& visible,
                   int first, int last, u16 start, u8* line, int stride) {
+    using Draw = decltype(draw_sprite_lines<false, false>)*;
+    static constexpr Draw kDraw[2][2] = {
+        {draw_sprite_lines<false, false>, draw_sprite_lines<false, true>},
+        {draw_sprite_lines<true, false>, draw_sprite_lines<true, true>},
+    };
     u64 here = visible.in_band[first / 8] | visible.in_band[(last - 1) / 8];
     while (here) {
         const int i = 63 - __builtin_clzll(here);
@@ -123,9 +131,9 @@ void draw_sprites(const Ppu& p, const Cartridge& c, const u8* values, const Visi
         const Sprite& s = visible.sprite[i];
         const int from = std::max(s.top, first), to = std::min(s.top + s.height, last);
         if (from >= to) continue;
-        draw_sprite(p, c, values, s, from - s.top, to - s.top, visible.lines[i],
-                    static_cast<u16>(start + ((from - first) << 12)), line + (from - first) * stride + s.x,
-                    stride);
+        const Draw draw = kDraw[c.chr_is_ram][s.attributes >> 5 & 1];
+        draw(p, c, values, s, from - s.top, to - s.top, visible.lines[i],
+             static_cast<u16>(start + ((from - first) << 12)), line + (from - first) * stride + s.x, stride);
     }
 }
 

@@ -124,11 +124,14 @@ const u8* Resizer::encoding(Channel channel) const {
     return kTables.value[static_cast<int>(palette_)][static_cast<int>(channel)][0];
 }
 
-void Resizer::reduce_plainly(int j, const u8* const* lines, u8* out) const {
+template <class Line>
+void Resizer::reduce_plainly(int j, const Line& line, u8* out) const {
     u32 sums[Frame::kWidth + 256] = {};  // with room for taps of weight zero
     const u16* weights = rows_.weights.data() + j * rows_.taps;
-    for (int t = 0; t < rows_.taps && weights[t]; ++t)
-        for (int x = 0; x < Frame::kWidth; ++x) sums[x] += static_cast<u32>(lines[t][x]) * weights[t];
+    const Row& row = plan_[static_cast<std::size_t>(j)];
+    for (int y = row.first; y <= row.last; ++y)
+        for (int x = 0; x < Frame::kWidth; ++x)
+            sums[x] += static_cast<u32>(line(y)[x]) * weights[y - row.first];
     const u16* w = columns_.weights.data();
     for (int i = 0; i < width_; ++i, w += columns_.taps) {
         u32 sum = divisor_ / 2;
@@ -138,12 +141,32 @@ void Resizer::reduce_plainly(int j, const u8* const* lines, u8* out) const {
     }
 }
 
-void Resizer::reduce(int j, const u8* const* lines, u8* out) const {
-    if (!few_taps_) return reduce_plainly(j, lines, out);
-    does_->shrink(lines, plan_[static_cast<std::size_t>(j)].weights,
-                  {width_, static_cast<int>(divisor_), columns_.first.data(), columns_.weights.data(),
-                   lanes_.empty() ? nullptr : lanes_.data(), quads_.empty() ? nullptr : quads_.data()},
-                  out);
+template <class Line>
+void Resizer::reduce(int j, int end, const Line& line, u8* out) const {
+    if (!few_taps_) {
+        for (; j < end; ++j, out += width_) reduce_plainly(j, line, out);
+        return;
+    }
+    const simd::Columns columns{width_,
+                                static_cast<int>(divisor_),
+                                1.0f / static_cast<float>(divisor_),
+                                columns_.first.data(),
+                                columns_.weights.data(),
+                                lanes_.empty() ? nullptr : lanes_.data(),
+                                quads_.empty() ? nullptr : quads_.data()};
+    while (j < end) {
+        simd::Lines rows[simd::Kernels::kRows];
+        int count = 0;
+        for (; j < end && count < simd::Kernels::kRows; ++j, ++count) {
+            const Row& row = plan_[static_cast<std::size_t>(j)];
+            for (int t = 0; t < 4; ++t) {
+                rows[count].at[t] = line(std::min(row.first + t, row.last));
+                rows[count].weight[t] = row.weights[t];
+            }
+        }
+        does_->shrink(rows, count, columns, out);
+        out += count * width_;
+    }
 }
 
 void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
@@ -151,23 +174,16 @@ void Resizer::WhileDrawn::read(const Frame& frame, int lines) {
     for (; other_ && lines_ < lines; ++lines_)
         r.does_->brighter(frame.line(lines_), other_->line(lines_), brighter_[Frame::among_newest(lines_)]);
     const u8* const newest = other_ ? brighter_[0] : frame.line(0);
-    const int stride = other_ ? Frame::kWidth : Frame::kStride;
-    for (; row_ < r.height_; ++row_) {
-        const Row& row = r.plan_[static_cast<std::size_t>(row_)];
-        if (row.last >= lines) return;
-        const u8* from[std::max(Frame::kNewest, 4)];
-        for (int t = 0; t < 4 || row.first + t <= row.last; ++t) {
-            const int y = std::min(row.first + t, row.last);  // those behind it have weight zero
-            from[t] = newest + Frame::among_newest(y) * stride;
-        }
-        r.reduce(row_, from, out_ + row_ * r.width_);
-    }
+    const int stride = other_ ? Frame::kWidth : Frame::kStride, from = row_;
+    while (row_ < r.height_ && r.plan_[static_cast<std::size_t>(row_)].last < lines) ++row_;
+    r.reduce(
+        from, row_, [=](int y) { return newest + Frame::among_newest(y) * stride; }, out_ + from * r.width_);
 }
 
 void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel, u8* out) const {
     const u8* table = encoding(channel);
     alignas(64) u8 made[Frame::kHeight][Frame::kWidth];
-    const u8* lines[Frame::kHeight + 3];
+    const u8* lines[Frame::kHeight];
     auto values = [&](const Frame& f, int y, u8* to) -> const u8* {
         if (f.encoding == table) return f.line(y);
         does_->map_bytes(f.line(y), to, Frame::kWidth, table + 64 * f.emphasis[y]);
@@ -181,9 +197,7 @@ void Resizer::operator()(const Frame& frame, const Frame* other, Channel channel
         does_->brighter(a, b, made[y]);
         lines[y] = made[y];
     }
-    std::fill_n(lines + Frame::kHeight, 3, lines[top_]);  // of weight zero
-    for (int j = 0; j < height_; ++j)
-        reduce(j, lines + plan_[static_cast<std::size_t>(j)].first, out + j * width_);
+    reduce(0, height_, [&lines](int y) { return lines[y]; }, out);
 }
 
 }  // namespace wz

@@ -47,9 +47,11 @@ class Resizer {
         int first, last;
         u16 weights[4];
     };
-    /// The output row from its input lines, of which at least four can be asked for.
-    void reduce(int j, const u8* const* lines, u8* out) const;
-    void reduce_plainly(int j, const u8* const* lines, u8* out) const;
+    /// Output rows [j, end) at `out`, from their input lines: `line(y)` is line y.
+    template <class Line>
+    void reduce(int j, int end, const Line& line, u8* out) const;
+    template <class Line>
+    void reduce_plainly(int j, const Line& line, u8* out) const;
     void plan_rows();
     void plan_lanes();
     void plan_quads();

@@ -8,6 +8,7 @@ namespace wz::simd {
 struct Columns {
     int width;    ///< outputs
     int divisor;  ///< at most 4096; the weights times the largest value add up to at most 255 times this
+    float scale;  ///< 1 / divisor
     const u16* first;
     const u16* weights;  ///< [output][4]
     /// The same for sixteen outputs at a time, taps in pairs, as a processor that permutes whole vectors
@@ -33,6 +34,12 @@ struct Columns {
     const Quad* quads;  ///< width / 4; null where four outputs touch more inputs, or the width has a rest
 };
 
+/// The lines of a picture that an output row is made of, and their weights, which add up to at most 128.
+struct Lines {
+    const u8* at[4];  ///< all of them exist, also those of weight zero
+    u16 weight[4];
+};
+
 /// 32 palette entries as colours: as words 0x00RRGGBB, and channel by channel.
 struct Colours {
     alignas(64) u32 words[32] = {};
@@ -56,9 +63,10 @@ struct Kernels {
     void (*draw_tiles)(const Tiles& t, int pairs, int rows, u8* line, int stride);
     /// out[i] = table[in[i] & 63]. `count` is a multiple of 64; `in` and `out` may be the same.
     void (*map_bytes)(const u8* in, u8* out, int count, const u8* table);
-    /// One output row. A value is the sum of lines[i][x] * weights[i] over four lines, for kWidth columns;
-    /// the weights add up to at most 128. Then the columns are weighed.
-    void (*shrink)(const u8* const* lines, const u16* weights, const Columns& columns, u8* out);
+    /// Output rows, at most kRows, one behind the other at `out`: the weighed sum of each row's lines for
+    /// kWidth columns, then the columns are weighed.
+    void (*shrink)(const Lines* rows, int count, const Columns& columns, u8* out);
+    static constexpr int kRows = 8;
     /// out[x] = the larger of a[x] and b[x], for kWidth columns.
     void (*brighter)(const u8* a, const u8* b, u8* out);
     /// Pixels [from, to) of a line of palette slots, by their low five bits, in `row`: bytes red, green,

@@ -176,41 +176,48 @@ void brighter(const u8* a, const u8* b, u8* out) {
 
 #if defined(__AVX512BW__)
 
-/// Sixteen outputs at a time, from lines to bytes without leaving the registers.
-void shrink_lanes(const u8* const* lines, const u16* weights, const Columns& c, u8* out) {
-    auto pair = [&](int i) {
-        return _mm512_set1_epi16(static_cast<short>(weights[i] | weights[i + 1] << 8));
-    };
-    const __m512i w01 = pair(0), w23 = pair(2), round = _mm512_set1_epi32(c.divisor / 2);
-    const __m512 scale = _mm512_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm512_set1_ps(0.5f);
+/// Sixteen outputs at a time, from lines to bytes without leaving the registers. What the outputs are made of
+/// is loaded once for all rows.
+void shrink_lanes(const Lines* rows, int count, const Columns& c, u8* out) {
+    const int width = c.width, half = c.divisor / 2;
+    const __m512 scale = _mm512_set1_ps(c.scale),
+                 nudge = _mm512_set1_ps((static_cast<float>(half) + 0.5f) * c.scale);
+    u32 pairs[Kernels::kRows][2];
+    for (int r = 0; r < count; ++r)
+        for (int i = 0; i < 2; ++i)
+            pairs[r][i] = (rows[r].weight[2 * i] | static_cast<u32>(rows[r].weight[2 * i + 1]) << 8) * 0x10001;
     const Columns::Lanes* l = c.lanes;
-    for (int i = 0; i < c.width; i += 16, ++l) {
-        const __m512i v0 = _mm512_loadu_si512(lines[0] + l->first),
-                      v1 = _mm512_loadu_si512(lines[1] + l->first),
-                      v2 = _mm512_loadu_si512(lines[2] + l->first),
-                      v3 = _mm512_loadu_si512(lines[3] + l->first);
-        const __m512i low = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpacklo_epi8(v0, v1), w01),
-                                             _mm512_maddubs_epi16(_mm512_unpacklo_epi8(v2, v3), w23));
-        const __m512i high = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpackhi_epi8(v0, v1), w01),
-                                              _mm512_maddubs_epi16(_mm512_unpackhi_epi8(v2, v3), w23));
-        auto taps = [&](int k) {
-            return _mm512_madd_epi16(_mm512_permutex2var_epi16(low, _mm512_load_si512(l->index[k]), high),
-                                     _mm512_load_si512(l->weight[k]));
-        };
-        const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(taps(0), taps(1)), round);
-        const __m512i mean =
-            _mm512_cvttps_epi32(_mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sum), nudge), scale));
-        const __m128i bytes = _mm512_cvtepi32_epi8(mean);
-        if (c.width - i >= 16)
-            _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), bytes);
-        else
-            _mm_mask_storeu_epi8(out + i, static_cast<__mmask16>((1 << (c.width - i)) - 1), bytes);
+    for (int i = 0; i < width; i += 16, ++l) {
+        const __m512i index0 = _mm512_load_si512(l->index[0]), index1 = _mm512_load_si512(l->index[1]),
+                      weight0 = _mm512_load_si512(l->weight[0]), weight1 = _mm512_load_si512(l->weight[1]);
+        const auto kept = static_cast<__mmask16>(width - i >= 16 ? 0xFFFF : (1 << (width - i)) - 1);
+        const int first = l->first;
+        for (int r = 0; r < count; ++r) {
+            const Lines& from = rows[r];
+            const __m512i v0 = _mm512_loadu_si512(from.at[0] + first),
+                          v1 = _mm512_loadu_si512(from.at[1] + first),
+                          v2 = _mm512_loadu_si512(from.at[2] + first),
+                          v3 = _mm512_loadu_si512(from.at[3] + first);
+            const __m512i w01 = _mm512_set1_epi32(static_cast<int>(pairs[r][0])),
+                          w23 = _mm512_set1_epi32(static_cast<int>(pairs[r][1]));
+            const __m512i low = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpacklo_epi8(v0, v1), w01),
+                                                 _mm512_maddubs_epi16(_mm512_unpacklo_epi8(v2, v3), w23));
+            const __m512i high = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpackhi_epi8(v0, v1), w01),
+                                                  _mm512_maddubs_epi16(_mm512_unpackhi_epi8(v2, v3), w23));
+            const __m512i sum = _mm512_add_epi32(
+                _mm512_madd_epi16(_mm512_permutex2var_epi16(low, index0, high), weight0),
+                _mm512_madd_epi16(_mm512_permutex2var_epi16(low, index1, high), weight1));
+            const __m512i mean = _mm512_cvttps_epi32(_mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, nudge));
+            _mm512_mask_cvtepi32_storeu_epi8(out + r * width + i, kept, mean);
+        }
     }
 }
 
 #endif
 
-void weigh_lines(const u8* const* line, const u16* weight, u16* sums) {
+void weigh_lines(const Lines& lines, u16* sums) {
+    const u8* const* line = lines.at;
+    const u16* weight = lines.weight;
 #if defined(__AVX2__)
     auto pair = [&](int i) { return _mm256_set1_epi16(static_cast<short>(weight[i] | weight[i + 1] << 8)); };
     const __m256i w01 = pair(0), w23 = pair(2);
@@ -238,7 +245,7 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
     const int half = c.divisor / 2;
     int i = 0;
 #if defined(__AVX2__)
-    const __m256 scale = _mm256_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm256_set1_ps(0.5f);
+    const __m256 scale = _mm256_set1_ps(c.scale), nudge = _mm256_set1_ps(0.5f);
     const __m256i round = _mm256_set1_epi32(half);
     auto sums_of_two = [&](int at) {
         const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(sums + c.first[at]));
@@ -262,7 +269,7 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
         _mm_storel_epi64(reinterpret_cast<__m128i*>(out + i), _mm_packus_epi16(words, words));
     }
 #elif defined(__SSE2__)
-    const __m128 scale = _mm_set1_ps(1.0f / static_cast<float>(c.divisor)), nudge = _mm_set1_ps(0.5f);
+    const __m128 scale = _mm_set1_ps(c.scale), nudge = _mm_set1_ps(0.5f);
     const __m128i round = _mm_set1_epi32(half);
     // The four taps of two outputs, as sums of two.
     auto two = [&](int at) {
@@ -283,7 +290,7 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
     }
 #elif defined(__ARM_NEON)
     const float32x4_t nudge = vdupq_n_f32(0.5f);
-    const float scale = 1.0f / static_cast<float>(c.divisor);
+    const float scale = c.scale;
     const uint32x4_t round = vdupq_n_u32(static_cast<u32>(half));
     auto one = [&](int at) { return vmull_u16(vld1_u16(sums + c.first[at]), vld1_u16(c.weights + at * 4)); };
     for (; i + 4 <= c.width; i += 4) {
@@ -306,14 +313,14 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
 
 /// Four outputs at a time, from lines to bytes without leaving the registers. Whole numbers below 2^23 become
 /// floats, and floats are rounded to whole numbers, by adding 2^23.
-void shrink_quads(const u8* const* lines, const u16* weights, const Columns& c, u8* out) {
-    const u8 *const l0 = lines[0], *const l1 = lines[1], *const l2 = lines[2], *const l3 = lines[3];
+void shrink_quads(const Lines& lines, const Columns& c, u8* out) {
+    const u8 *const l0 = lines.at[0], *const l1 = lines.at[1], *const l2 = lines.at[2], *const l3 = lines.at[3];
     const uint32x4_t none = vdupq_n_u32(0), big = vdupq_n_u32(0x4B000000);
     const float32x4_t big_float = vreinterpretq_f32_u32(big);
     const float divisor = static_cast<float>(c.divisor), half = static_cast<float>(c.divisor / 2);
-    const float32x4_t scale = vdupq_n_f32(1.0f / divisor),
+    const float32x4_t scale = vdupq_n_f32(c.scale),
                       nudge = vdupq_n_f32((half + 0.5f) / divisor - 0.5f);
-    const u32 w0 = weights[0], w1 = weights[1], w2 = weights[2], w3 = weights[3];
+    const u32 w0 = lines.weight[0], w1 = lines.weight[1], w2 = lines.weight[2], w3 = lines.weight[3];
     // Each of the four words has its mean in the lowest byte.
     auto means = [=](const Columns::Quad& q) {
         const uint8x16_t at = vld1q_u8(q.index), taps = vld1q_u8(q.weight);
@@ -337,16 +344,21 @@ void shrink_quads(const u8* const* lines, const u16* weights, const Columns& c, 
 
 #endif
 
-void shrink(const u8* const* lines, const u16* weights, const Columns& columns, u8* out) {
+void shrink(const Lines* rows, int count, const Columns& columns, u8* out) {
 #if defined(__AVX512BW__)
-    if (columns.lanes) return shrink_lanes(lines, weights, columns, out);
+    if (columns.lanes) return shrink_lanes(rows, count, columns, out);
 #elif defined(__ARM_FEATURE_DOTPROD)
-    if (columns.quads) return shrink_quads(lines, weights, columns, out);
+    if (columns.quads) {
+        for (int r = 0; r < count; ++r) shrink_quads(rows[r], columns, out + r * columns.width);
+        return;
+    }
 #endif
     alignas(64) u16 sums[Kernels::kWidth + 4];
-    weigh_lines(lines, weights, sums);
     for (int i = 0; i < 4; ++i) sums[Kernels::kWidth + i] = 0;
-    weigh_columns(columns, sums, out);
+    for (int r = 0; r < count; ++r, out += columns.width) {
+        weigh_lines(rows[r], sums);
+        weigh_columns(columns, sums, out);
+    }
 }
 
 }  // namespace
