@@ -24,9 +24,15 @@ UNPACKING_THREADS = 4
 """At most; one unpacks about 500,000 frames of 84x84 a second."""
 
 
+CORES_BESIDE = 2
+"""What the learner and Ray need of the cores that they share with local hosts: one to collect, one to learn."""
+
+
 def host_threads(config: TrainConfig, cpus: int) -> int:
     """Emulation threads of each host: the CPUs there are, divided among them."""
-    return config.stage.env_threads or max(1, cpus // config.scale.env_hosts)
+    shared = config.scale.cluster == "local" and cpus > 2 * CORES_BESIDE
+    free = cpus - CORES_BESIDE if shared else cpus
+    return config.stage.env_threads or max(1, free // config.scale.env_hosts)
 
 
 def host_environments(
@@ -54,11 +60,11 @@ def host_environments(
         return own[host * each : (host + 1) * each], groups[group].weights
 
     fleet = Fleet(cluster, settings, hosts, config.scale.host_timeout, first, say)
-    packer = Packer(min(UNPACKING_THREADS, cores()))
+    unpacking = min(UNPACKING_THREADS, cores())
     empty: Any = pinned if device.type == "cuda" else np.empty
     for group, view in enumerate(views):
         shaper = RewardShaper(reward, each * hosts, by_jumps=view.ground == "stood")
-        groups.append(HostEnvironments(fleet, group, shaper, packer, empty))
+        groups.append(HostEnvironments(fleet, group, shaper, Packer(unpacking), empty))
     nodes = sorted({slot.node for slot in fleet.slots})
     say(
         f"[cluster] {hosts} hosts of {each * len(views)} environments, {settings.threads} threads each, on "

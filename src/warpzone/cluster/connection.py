@@ -31,6 +31,8 @@ LOCAL_STARTS = 3
 little on a machine that is busy."""
 LOCAL_STORE_BYTES = 256 << 20
 """Shared memory of a local cluster; a step of 1,000 environments takes a megabyte or two of it."""
+INLINE_BYTES = 8 << 20
+"""Replies up to this size come with Ray's answer to the call: its object store takes some milliseconds for each."""
 QUIET = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
 
 
@@ -147,10 +149,11 @@ def import_ray() -> Any:
     """Ray, set up to be quiet and to listen on this machine only; a ConfigError without it."""
     if find_spec("ray") is None:
         raise ConfigError("--cluster needs Ray: pip install 'warpzone[cluster]'.")
-    # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone; one that others started is
-    # not changed by it.
+    # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone. One that others started is
+    # not changed by the last two.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_max_direct_call_object_size", str(INLINE_BYTES))
     import ray
 
     return ray

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.cluster.fleet import Fleet
-from warpzone.cluster.host import Later, Reply
+from warpzone.cluster.host import Later
+from warpzone.cluster.reply import Reply
 from warpzone.engine import FIELDS, Packer
 from warpzone.envs.pool_envs import Empty, StepMemory
 from warpzone.envs.rewards import TERMS, RewardShaper
@@ -21,7 +23,8 @@ Result = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArra
 
 
 class HostEnvironments:
-    """One group of environments of every host of a fleet, as one vector.
+    """One group of environments of every host of a fleet, as one vector. A thread of its own waits for the replies and
+    unpacks them, while the policy acts for another group.
 
     Episodes of a host that was lost end as truncated where they were seen last, without a reward;
     `info["worker_lost"]` marks them, and nobody counts them.
@@ -43,6 +46,8 @@ class HostEnvironments:
         self._now = self._next_memory()
         self._later: list[list[Later]] = [[] for _ in fleet.slots]
         self.weights: list[float] | None = None
+        self._receiver = ThreadPoolExecutor(1, f"receiver-{group}")
+        self._received: Future[Result] | None = None
 
     # ---- stepping ----
 
@@ -59,12 +64,23 @@ class HostEnvironments:
 
     def send(self, actions: NDArray[np.int64]) -> None:
         """Start a step and return at once."""
-        chosen = [actions[rows].astype(np.uint8) for rows in self._rows()]
+        chosen = [actions[rows].astype(np.uint8).tobytes() for rows in self._rows()]
         self.fleet.send(self.group, chosen, self._later)
         self._later = [[] for _ in self.fleet.slots]
+        self._received = self._receiver.submit(self._receive)
 
     def recv(self) -> Result:
         """Wait for the step that `send` started; a host that is lost meanwhile is replaced."""
+        assert self._received is not None
+        received, self._received = self._received, None
+        result = received.result()
+        for host, rows in enumerate(self._rows()):
+            if result[4]["worker_lost"][rows.start]:
+                # Starts that were due there went with the host.
+                self._later[host] = [due for due in self._later[host] if due[0] != "queue_start"]
+        return result
+
+    def _receive(self) -> Result:
         before, memory = self._now, self._next_memory()
         lost = np.zeros(self.num_envs, np.bool_)
         last_frames, ended = before.observations, before.telemetry
@@ -76,8 +92,6 @@ class HostEnvironments:
             self._unpack(reply, rows, memory)
             if is_new:
                 lost[rows], memory.terminated[rows], memory.truncated[rows] = True, False, True
-                # What was due there went with the host.
-                self._later[rows.start // self.each].clear()
             if any(is_over):
                 ended[:, rows] = before.telemetry[:, rows] if is_new else memory.telemetry[:, rows]
                 if is_new:
@@ -139,6 +153,7 @@ class HostEnvironments:
     def close(self) -> None:
         """Let the hosts go."""
         self.fleet.close()
+        self._receiver.shutdown(wait=False)
 
     # ---- inside ----
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpzone.cluster.connection import Cluster
-from warpzone.cluster.host import Host, HostSettings, Later, Reply
+from warpzone.cluster.host import Host, HostSettings, Later
+from warpzone.cluster.reply import Reply
 from warpzone.errors import ClusterError, Error
 
 START_S = 60.0
@@ -57,7 +59,10 @@ class Slot:
 
 
 class Fleet:
-    """`hosts` actors with the same settings. A host that dies, fails to answer in time or hangs is replaced."""
+    """`hosts` actors with the same settings. A host that dies, fails to answer in time or hangs is replaced.
+
+    Each group may be used by a thread of its own.
+    """
 
     def __init__(
         self, cluster: Cluster, settings: HostSettings, hosts: int, timeout_s: float, first: First, say: Say
@@ -72,6 +77,9 @@ class Fleet:
         )
         self.slots = [Slot(index) for index in range(hosts)]
         self.episodes_lost = 0
+        self._lock = threading.Lock()
+        """Held while slots change: by the group that finds a host lost until the new one is there."""
+        self._closed = False
         self._since = time.monotonic()
         self._actor = self.ray.remote(Host)
         for slot in self.slots:
@@ -84,23 +92,26 @@ class Fleet:
         """How often a host was replaced."""
         return sum(slot.replaced for slot in self.slots)
 
-    def send(self, group: int, actions: Sequence[NDArray[np.uint8]], later: Sequence[list[Later]]) -> None:
+    def send(self, group: int, actions: Sequence[bytes], later: Sequence[list[Later]]) -> None:
         """Start a step of a group on every host, with what is due there before it."""
-        for slot, chosen, due in zip(self.slots, actions, later, strict=True):
-            # A group of a new host has not seen its first observation: there is nothing to act on.
-            if group in slot.playing:
-                slot.pending[group] = slot.actor.step.remote(group, chosen, due)
-                slot.sent_at[group] = time.perf_counter()
+        with self._lock:
+            for slot, chosen, due in zip(self.slots, actions, later, strict=True):
+                # A group of a new host has not seen its first observation: there is nothing to act on.
+                if group in slot.playing:
+                    slot.pending[group] = slot.actor.step.remote(group, chosen, due or None)
+                    slot.sent_at[group] = time.perf_counter()
 
     def receive(self, group: int) -> list[tuple[Reply, bool]]:
         """The reply of every host to what was sent to a group; true where it is the first of a new host instead."""
         self.cluster.refuse_if_gone()
-        waiting = [slot.pending[group] for slot in self.slots if group in slot.pending]
+        with self._lock:
+            waiting = [slot.pending[group] for slot in self.slots if group in slot.pending]
         began = time.monotonic()
         there = self._all(waiting)
         left_s = max(self.timeout_s - (time.monotonic() - began), 0.1)
         ready = set(waiting) if there else self._wait(waiting, left_s)
-        return [self._reply(slot, group, ready, there) for slot in self.slots]
+        with self._lock:
+            return [self._reply(slot, group, ready, there) for slot in self.slots]
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of every host between steps and wait for the results; ClusterError if a host is lost."""
@@ -126,7 +137,9 @@ class Fleet:
 
     def restore(self, group: int, consoles: Sequence[Sequence[bytes]]) -> list[Reply]:
         """Return a group to what `snapshots` of its hosts gave."""
-        replies = self.call("restore", [(group, part) for part in consoles])
+        replies = [
+            Reply.from_bytes(data) for data in self.call("restore", [(group, part) for part in consoles])
+        ]
         for slot in self.slots:
             slot.began.pop(group, None)
             slot.playing.add(group)
@@ -157,6 +170,7 @@ class Fleet:
 
     def close(self) -> None:
         """Let all hosts go."""
+        self._closed = True
         for slot in self.slots:
             if slot.actor is not None:
                 self.cluster.kill(slot.actor)
@@ -164,20 +178,20 @@ class Fleet:
 
     # ---- inside ----
 
-    def _all(self, refs: list[Any]) -> dict[Any, Reply]:
+    def _all(self, refs: list[Any]) -> dict[Any, bytes]:
         """All results in one call of Ray, as they are nearly always there in time; nothing if one of them is not."""
         try:
             return dict(zip(refs, self.ray.get(refs, timeout=min(self.timeout_s, WAIT_SLICE_S)), strict=True))
         except self.ray.exceptions.RayError:
             return {}
 
-    def _reply(self, slot: Slot, group: int, ready: set[Any], there: dict[Any, Reply]) -> tuple[Reply, bool]:
+    def _reply(self, slot: Slot, group: int, ready: set[Any], there: dict[Any, bytes]) -> tuple[Reply, bool]:
         if group in slot.pending:
             ref = slot.pending.pop(group)
             lost = f"silent for {self.timeout_s:g} s"
             if ref in ready:
                 try:
-                    reply: Reply = there[ref] if there else self._get(ref)
+                    reply = Reply.from_bytes(there[ref] if there else self._get(ref))
                     self._measure(slot, group, reply)
                     return reply, False
                 except _Gone as gone:
@@ -191,7 +205,7 @@ class Fleet:
             ref = slot.began[group]
             if self._wait([ref], START_S):
                 try:
-                    first: Reply = self._get(ref)
+                    first = Reply.from_bytes(self._get(ref))
                     slot.node = self._get(slot.ready)
                     del slot.began[group]
                     slot.playing.add(group)
@@ -209,6 +223,8 @@ class Fleet:
     def _replace(self, slot: Slot, why: str) -> None:
         """Put a new host in the place of a lost one. All its groups begin anew."""
         self.cluster.refuse_if_gone()
+        if self._closed:
+            raise ClusterError("The environment hosts are closed.")
         self.say(
             f"[cluster][warn] host {slot.index} on {slot.node} is lost ({why}): its episodes start over elsewhere"
         )

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import warpzone
+from warpzone.cluster.reply import Ended, Reply
 from warpzone.engine import FIELDS, Machine, Packer, Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
@@ -44,59 +46,34 @@ class HostSettings:
     """Path of the ROM on the host; by default found as everywhere. The ROM itself is never sent."""
 
 
-class Ended(NamedTuple):
-    """The last moments of the episodes that ended in a step."""
-
-    rows: NDArray[np.int64]
-    frames: bytes
-    telemetry: NDArray[np.int32]
-
-
-class Reply(NamedTuple):
-    """What a host sends after a reset or a step. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
-
-    frames: bytes
-    telemetry: bytes
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    ended: Ended | None
-    seconds: float
-    """Emulation and compression, without waiting."""
-
-    @property
-    def num_bytes(self) -> int:
-        """Compressed bytes of frames and telemetry."""
-        last = 0 if self.ended is None else len(self.ended.frames) + self.ended.telemetry.nbytes
-        return len(self.frames) + len(self.telemetry) + last
-
-
 class Host:
-    """The environments of one host. The calls for one group run one after the other; groups run side by side, so that
-    one is emulated while what came of the other is compressed and sent."""
+    """The environments of one host. The next group is emulated while the reply of the last one is sent."""
 
     def __init__(self, settings: HostSettings) -> None:
         image = find_rom(settings.rom or None)
-        self.groups = [_Group(image, settings, view) for view in settings.views]
+        # Two groups at once would have the cores in turn, and both be late.
+        turn = threading.Lock()
+        self.groups = [_Group(image, settings, view, turn) for view in settings.views]
 
     def ready(self) -> str:
         """The name of the machine, once the environments are made."""
         return platform.node()
 
-    def reset(self, group: int, seeds: NDArray[np.uint64], weights: Sequence[float] | None) -> Reply:
+    def reset(self, group: int, seeds: NDArray[np.uint64], weights: Sequence[float] | None) -> bytes:
         """Begin all episodes of a group."""
         later: list[Later] = [] if weights is None else [("set_stage_weights", (list(weights),))]
         return self.groups[group].run("reset", later, None, seeds, None)
 
-    def step(self, group: int, actions: NDArray[np.uint8], later: Sequence[Later]) -> Reply:
-        """One decision in every environment of a group."""
-        return self.groups[group].run("step", later, actions.astype(np.int64))
+    def step(self, group: int, actions: bytes, later: Sequence[Later] | None) -> bytes:
+        """One decision in every environment of a group: an action is a byte."""
+        return self.groups[group].run("step", later or (), np.frombuffer(actions, np.uint8).astype(np.int64))
 
     def snapshots(self, group: int) -> list[bytes]:
         """Every environment of a group in mid-episode."""
         pool = self.groups[group].pool
         return [pool.snapshot(i, 1) for i in range(self.groups[group].num_envs)]
 
-    def restore(self, group: int, blobs: Sequence[bytes]) -> Reply:
+    def restore(self, group: int, blobs: Sequence[bytes]) -> bytes:
         """Return to what `snapshots` gave."""
         one = self.groups[group]
         for index, blob in enumerate(blobs):
@@ -108,8 +85,8 @@ class Host:
 class _Group:
     """A vector of environments of the engine, with the memory of its last results."""
 
-    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig) -> None:
-        view, self.num_envs = replace(view, frame_stack=1), settings.num_envs
+    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, turn: threading.Lock) -> None:
+        view, self.num_envs, self.turn = replace(view, frame_stack=1), settings.num_envs, turn
         self.packer = Packer(settings.threads)
         dump = identify(image)
         lost_levels = bool(dump and dump.lost_levels)
@@ -126,23 +103,25 @@ class _Group:
         self.telemetry, self.last_telemetry = np.zeros((2, len(FIELDS), self.num_envs), np.int32)
         self.terminated, self.truncated = np.zeros((2, self.num_envs), np.bool_)
 
-    def run(self, method: str, later: Sequence[Later], *arguments: Any) -> Reply:
-        """Do what is due, call the engine, and compress what came of it."""
-        began = time.perf_counter()
-        for name, given in later:
-            getattr(self.pool, name)(*given)
-        getattr(self.pool, method)(
-            *arguments, self.frames, self.telemetry, self.terminated, self.truncated, self.last_frames,
-            self.last_telemetry,
-        )  # fmt: skip
-        ended = None
-        rows = np.flatnonzero(self.terminated | self.truncated)
-        if method == "step" and len(rows):
-            last = self.packer.pack(self.last_frames[rows])
-            ended = Ended(rows.astype(np.int64), last, self.last_telemetry[:, rows])
-        frames, telemetry = self.packer.pack(self.frames), self.packer.pack(self.telemetry)
-        seconds = time.perf_counter() - began
-        return Reply(frames, telemetry, self.terminated.copy(), self.truncated.copy(), ended, seconds)
+    def run(self, method: str, later: Sequence[Later], *arguments: Any) -> bytes:
+        """Do what is due, call the engine, and compress what came of it: a Reply as bytes."""
+        with self.turn:
+            began = time.perf_counter()
+            for name, given in later:
+                getattr(self.pool, name)(*given)
+            getattr(self.pool, method)(
+                *arguments, self.frames, self.telemetry, self.terminated, self.truncated, self.last_frames,
+                self.last_telemetry,
+            )  # fmt: skip
+            rows = np.flatnonzero(self.terminated | self.truncated)
+            ended = None
+            if method == "step" and len(rows):
+                last = self.packer.pack(self.last_frames[rows])
+                ended = Ended(rows, last, self.last_telemetry[:, rows])
+            frames, telemetry = self.packer.pack(self.frames), self.packer.pack(self.telemetry)
+            seconds = time.perf_counter() - began
+        # A group has one call at a time, so its arrays are as they were.
+        return Reply(frames, telemetry, self.terminated, self.truncated, ended, seconds).to_bytes()
 
 
 def identity(rom: str = "") -> dict[str, str]:

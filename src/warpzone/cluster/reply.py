@@ -1,0 +1,69 @@
+"""What a host sends after a reset or a step. Ray carries bytes as they are, which is faster than anything pickled."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpzone.engine import FIELDS
+
+HEADER = Struct("<d5I")
+"""Seconds, environments, ended episodes, then how many bytes frames, telemetry and last frames have. They follow in
+this order, and after them what is not compressed."""
+
+
+class Ended(NamedTuple):
+    """The last moments of the episodes that ended in a step."""
+
+    rows: NDArray[np.int64]
+    frames: bytes
+    telemetry: NDArray[np.int32]
+
+
+class Reply(NamedTuple):
+    """The results of a group of one host. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
+
+    frames: bytes
+    telemetry: bytes
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    ended: Ended | None
+    seconds: float
+    """Emulation and compression, without waiting."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Compressed bytes of frames and telemetry."""
+        last = 0 if self.ended is None else len(self.ended.frames) + self.ended.telemetry.nbytes
+        return len(self.frames) + len(self.telemetry) + last
+
+    def to_bytes(self) -> bytes:
+        """The whole reply; `from_bytes` reads it."""
+        rows, last, last_telemetry = self.ended or Ended(
+            np.empty(0, np.int64), b"", np.empty((len(FIELDS), 0), np.int32)
+        )
+        sizes = len(self.frames), len(self.telemetry), len(last)
+        header = HEADER.pack(self.seconds, len(self.terminated), len(rows), *sizes)
+        flags = self.terminated.tobytes(), self.truncated.tobytes()
+        ended = rows.astype("<i8").tobytes(), last_telemetry.astype("<i4").tobytes()
+        return b"".join([header, self.frames, self.telemetry, last, *flags, *ended])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Reply:
+        seconds, n, num_ended, *sizes = HEADER.unpack_from(data)
+        at, compressed = HEADER.size, []
+        for size in sizes:
+            compressed.append(data[at : at + size])
+            at += size
+        frames, telemetry, last = compressed
+        terminated, truncated = np.frombuffer(data, np.bool_, 2 * n, at).reshape(2, n)
+        ended = None
+        if num_ended:
+            at += 2 * n
+            rows = np.frombuffer(data, "<i8", num_ended, at)
+            fields = np.frombuffer(data, "<i4", len(FIELDS) * num_ended, at + rows.nbytes)
+            ended = Ended(rows, last, fields.reshape(len(FIELDS), num_ended))
+        return cls(frames, telemetry, terminated, truncated, ended, seconds)
