@@ -34,9 +34,10 @@ def train(cluster: Cluster, config: TrainConfig, display: Quiet | None = None) -
     return train_here(config, display or Quiet(), Placement(partial(host_environments, cluster)))
 
 
-def test_a_run_on_hosts_learns_the_same_bits_and_resumes(local: Cluster, tmp_path: Path) -> None:
-    here = ["--trails", "", "--double-buffer", "--stages", "1-1,1-2", "--curriculum", "progress"]
-    there = [*HOSTS, "--stages", "1-1,1-2", "--curriculum", "progress"]
+@pytest.mark.parametrize("groups", ["2", "4"])
+def test_a_run_on_hosts_learns_the_same_bits_and_resumes(local: Cluster, tmp_path: Path, groups: str) -> None:
+    both = ["--stages", "1-1,1-2", "--curriculum", "progress", "--env-groups", groups]
+    here, there = ["--trails", "", "--double-buffer", *both], [*HOSTS, *both]
     small_run(tmp_path / "here", *here, "--total-updates", "6")
     train(local, small_config(tmp_path / "there", *there, "--total-updates", "3"))
     train(local, small_config(tmp_path / "there", *there, "--total-updates", "6"))

@@ -28,6 +28,7 @@ STEPS, ENVS, STACK = 7, 4, 3
 MODES: dict[str, dict[str, bool]] = {
     "serial": {},
     "double": {"double_buffer": True},
+    "four groups": {"double_buffer": True, "env_groups": 4},
     "overlap": {"overlap_collect": True},
     "overlap-double": {"overlap_collect": True, "double_buffer": True},
 }
@@ -73,8 +74,7 @@ def make(
     config = CollectConfig(num_envs=ENVS, rollout_steps=STEPS, **MODES[mode])
     policy = policy or make_policy()
     if envs is None:
-        halves = 2 if config.double_buffer else 1
-        envs = [RecordingEnvs(ENVS // halves, seed=part) for part in range(halves)]
+        envs = [RecordingEnvs(ENVS // config.groups, seed=part) for part in range(config.groups)]
     frozen = take_snapshot(policy, 0)
     collector = make_collector(config, envs, policy, snapshot or (lambda: frozen), seed=5, stack=STACK)
     collector.start(listeners)
@@ -214,7 +214,7 @@ class Apart(CountingEnvs):
         return reward + self.first, terminated, truncated
 
 
-@pytest.mark.parametrize("mode", ["double", "overlap", "overlap-double"])
+@pytest.mark.parametrize("mode", ["double", "four groups", "overlap", "overlap-double"])
 @pytest.mark.parametrize("recurrent_type", ["none", "gru"])
 @torch.no_grad()
 def test_every_mode_collects_what_the_serial_one_does(mode: str, recurrent_type: str) -> None:
@@ -225,8 +225,8 @@ def test_every_mode_collects_what_the_serial_one_does(mode: str, recurrent_type:
     starts = torch.ones(ENVS, dtype=torch.bool)
     policy.logits.bias.data -= policy.act(plain, policy.initial_state(ENVS), starts)[0].mean(0)
     serial, _, _ = make("serial", policy, [Apart(ENVS, 0)])
-    halves = 2 if MODES[mode].get("double_buffer") else 1
-    parts = [Apart(ENVS // halves, ENVS // halves * half) for half in range(halves)]
+    groups = CollectConfig(num_envs=ENVS, **MODES[mode]).groups
+    parts = [Apart(ENVS // groups, ENVS // groups * group) for group in range(groups)]
     other, _, _ = make(mode, policy, parts)
     rollouts = list(zip(collect(serial, 3), collect(other, 3), strict=True))
     for one, two in rollouts:
@@ -383,7 +383,7 @@ def test_settings_that_do_not_fit_are_one_sentence() -> None:
         CollectConfig(num_envs=3, double_buffer=True)
     with pytest.raises(ConfigError, match="num_envs must be at least 1"):
         CollectConfig(num_envs=0)
-    with pytest.raises(ConfigError, match="does not go with 1"):
+    with pytest.raises(ConfigError, match="do not go with 1"):
         make("double", envs=[CountingEnvs(ENVS)])
 
 
@@ -392,15 +392,13 @@ def test_what_a_step_brought_is_told_while_the_next_one_is_under_way(mode: str) 
     told: list[tuple[int, bool]] = []
 
     def under_way(columns: slice) -> bool:
-        return envs[0 if columns.start == 0 else -1].pending is not None
+        return envs[columns.start * len(envs) // ENVS].pending is not None
 
     listeners = Listeners(
         on_step=lambda columns, info: told.append((columns.start, under_way(columns))),
     )
-    config = MODES[mode]
-    envs = [RecordingEnvs(ENVS // 2, seed=part) for part in range(2)]
-    if not config.get("double_buffer"):
-        envs = [RecordingEnvs(ENVS)]
+    groups = CollectConfig(num_envs=ENVS, **MODES[mode]).groups
+    envs = [RecordingEnvs(ENVS // groups, seed=part) for part in range(groups)]
     collector, _, _ = make(mode, envs=envs, listeners=listeners)
     collect(collector, 2)
     # With overlap more than the rollouts handed out was collected; the last of it may have been cut short.

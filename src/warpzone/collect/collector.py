@@ -1,4 +1,4 @@
-"""Collectors in the caller's thread: serial with one group of environments, double-buffered with two."""
+"""Collectors in the caller's thread: serial with one group of environments, double-buffered with two or more."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from warpzone.model.snapshot import Snapshot
 class Collector:
     """Fills one rollout after another, each continuing where the last one ended.
 
-    With one group of environments, acting and emulation take turns. With two, the policy acts for one while the other
-    is emulated. `collect` returns its two buffers in turn: a rollout is overwritten by the next call but one.
+    With one group of environments, acting and emulation take turns. With more, the policy acts for one while the
+    others are emulated. `collect` returns its two buffers in turn: a rollout is overwritten by the next call but one.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Collector:
         for group in self.groups:
             group.begin(rollout, self.version)
             group.act(0)
-        # While one group acts, the environments of the other are being emulated.
+        # While one group acts, the environments of the others are being emulated.
         for t in range(self.steps):
             if self.stopping:  # finish the steps under way, so that the caller can close the environments
                 for group in self.groups:

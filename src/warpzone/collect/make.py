@@ -29,12 +29,12 @@ def make_collector(
 ) -> Collector | OverlappedCollector:
     """The collector that `config` asks for; call `start` before the first `collect`.
 
-    `envs` is one vector of environments, or two halves with `double_buffer`. `actor` is the learner's policy (a copy of
-    it will act) or another Actor; `snapshot` gives its newest weights (`learner.policy_snapshot`).
+    `envs` is one vector of environments, or one for each group with `double_buffer`. `actor` is the learner's policy (a
+    copy of it will act) or another Actor; `snapshot` gives its newest weights (`learner.policy_snapshot`).
     """
-    if len(envs) != (2 if config.double_buffer else 1):
+    if len(envs) != config.groups:
         raise ConfigError(
-            f"double_buffer={config.double_buffer} does not go with {len(envs)} environment vectors."
+            f"{config.groups} groups of environments do not go with {len(envs)} environment vectors."
         )
     if isinstance(actor, Policy):
         policy = copy.deepcopy(actor).to(device).requires_grad_(False)

@@ -31,7 +31,7 @@ from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.run.config import TrainConfig
 
 MakeEnvironments = Callable[[TrainConfig, torch.device, Callable[[str], None]], Sequence[Environments]]
-"""Makes the environments of a run: one vector, or two halves that take turns."""
+"""Makes the environments of a run: one vector, or one for each group that takes turns."""
 
 
 @dataclass
@@ -74,9 +74,9 @@ def build_envs(
 ) -> Sequence[Environments]:
     """The environments a run learns from, in this process."""
     views, reward = views_and_reward(config)
-    halves = len(views)
-    each, stages, rom_path = config.collect.num_envs // halves, config.stage.names(), config.stage.rom or None
-    seeds = [config.run.seed * halves + half for half in range(halves)]
+    groups = len(views)
+    each, stages, rom_path = config.collect.num_envs // groups, config.stage.names(), config.stage.rom or None
+    seeds = [config.run.seed * groups + group for group in range(groups)]
     if config.backend.backend == "nes-py":
         return [
             BackendVectorEnv(
@@ -96,11 +96,11 @@ def build_envs(
         "rom": rom_path, "empty": pinned if device.type == "cuda" else np.empty,
     }  # fmt: skip
     envs: list[MarioVectorEnv] = []
-    for half, (seed, view) in enumerate(zip(seeds, views, strict=True)):
+    for group, (seed, view) in enumerate(zip(seeds, views, strict=True)):
         if config.stage.levels:
-            # Without end, each half has levels of its own.
+            # Without end, each group has levels of its own.
             count = parse_count(config.stage.levels)
-            first = TRAINING_SEED if count else TRAINING_SEED + (half << 36)
+            first = TRAINING_SEED if count else TRAINING_SEED + (group << 36)
             source = LevelSource(count, config.stage.difficulty, first)
             options = {**asdict(view), **shared, "replay": config.stage.level_replay}
             envs.append(LevelPoolEnv(each, source, stages[:-1], seed=seed, **options))
@@ -113,12 +113,12 @@ def build_envs(
 
 
 def views_and_reward(config: TrainConfig) -> tuple[list[ViewConfig], RewardConfig]:
-    """The view of each half of the environments, or of all of them, and how they are rewarded."""
-    halves = 2 if config.collect.double_buffer else 1
-    noisy, reward = config.collect.noisy_sticky, config.reward
-    views = [replace(config.view, sticky=noisy) if half and noisy else config.view for half in range(halves)]
-    # Each half anneals by its own decisions.
-    anneal_steps = -(-reward.reward_scale_anneal_steps // halves)
+    """The view of each group of environments, and how they are rewarded. The second half of them may be noisy."""
+    groups, noisy, reward = config.collect.groups, config.collect.noisy_sticky, config.reward
+    noisy_view = replace(config.view, sticky=noisy) if noisy else config.view
+    views = [noisy_view if group >= groups / 2 else config.view for group in range(groups)]
+    # Each group anneals by its own decisions.
+    anneal_steps = -(-reward.reward_scale_anneal_steps // groups)
     return views, replace(reward, reward_scale_anneal_steps=anneal_steps)
 
 

@@ -268,8 +268,9 @@ class TrainConfig:
                 f"{collect.num_envs} environments do not divide among {scale.env_hosts} hosts: use --envs-per-host."
             )
         each = scale.envs_per_host or collect.num_envs // scale.env_hosts
-        # Hosts emulate one half of their environments while the other half's frames are on the way.
-        collect = dataclasses.replace(collect, num_envs=each * scale.env_hosts, double_buffer=each % 2 == 0)
+        # Hosts emulate one group of their environments while the frames of another are on the way.
+        in_groups = each % collect.env_groups == 0
+        collect = dataclasses.replace(collect, num_envs=each * scale.env_hosts, double_buffer=in_groups)
         return dataclasses.replace(self, collect=collect)
 
     def _check_ranks(self) -> None:

@@ -158,7 +158,8 @@ class Session:
         progress = self.progress
         if record["start"] != "snapshot":
             self.curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
-        noisy = self.config.collect.noisy_sticky > 0 and record["env"] >= self.components.envs[0].num_envs
+        second_half = 2 * record["env"] >= sum(envs.num_envs for envs in self.components.envs)
+        noisy = self.config.collect.noisy_sticky > 0 and second_half
         self.run.episodes.add(
             {**record, "stage": self.stages[record["stage"]], "noisy": noisy},
             update=progress.update, global_step=progress.global_step, elapsed_s=progress.elapsed_s,
