@@ -43,8 +43,7 @@ struct SpriteLines {
             return _mm_and_si128(_mm_loadu_si128(from), _mm_set1_epi32(0xFF));
         };
         auto eight = [&](int i) { return _mm_packs_epi32(four(i), four(i + 1)); };
-        for (int k = 0; k < kVectors; ++k)
-            line[k] = (Vector)_mm_packus_epi16(eight(4 * k), eight(4 * k + 2));
+        for (int k = 0; k < kVectors; ++k) line[k] = (Vector)_mm_packus_epi16(eight(4 * k), eight(4 * k + 2));
 #elif defined(__ARM_NEON)
         for (int k = 0; k < kVectors; ++k) line[k] = (Vector)vld4q_u8(oam + 4 * kLanes * k).val[0];
 #else

@@ -185,7 +185,8 @@ void shrink_lanes(const Lines* rows, int count, const Columns& c, u8* out) {
     u32 pairs[Kernels::kRows][2];
     for (int r = 0; r < count; ++r)
         for (int i = 0; i < 2; ++i)
-            pairs[r][i] = (rows[r].weight[2 * i] | static_cast<u32>(rows[r].weight[2 * i + 1]) << 8) * 0x10001;
+            pairs[r][i] =
+                (rows[r].weight[2 * i] | static_cast<u32>(rows[r].weight[2 * i + 1]) << 8) * 0x10001;
     const Columns::Lanes* l = c.lanes;
     for (int i = 0; i < width; i += 16, ++l) {
         const __m512i index0 = _mm512_load_si512(l->index[0]), index1 = _mm512_load_si512(l->index[1]),
@@ -204,9 +205,9 @@ void shrink_lanes(const Lines* rows, int count, const Columns& c, u8* out) {
                                                  _mm512_maddubs_epi16(_mm512_unpacklo_epi8(v2, v3), w23));
             const __m512i high = _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_unpackhi_epi8(v0, v1), w01),
                                                   _mm512_maddubs_epi16(_mm512_unpackhi_epi8(v2, v3), w23));
-            const __m512i sum = _mm512_add_epi32(
-                _mm512_madd_epi16(_mm512_permutex2var_epi16(low, index0, high), weight0),
-                _mm512_madd_epi16(_mm512_permutex2var_epi16(low, index1, high), weight1));
+            const __m512i sum =
+                _mm512_add_epi32(_mm512_madd_epi16(_mm512_permutex2var_epi16(low, index0, high), weight0),
+                                 _mm512_madd_epi16(_mm512_permutex2var_epi16(low, index1, high), weight1));
             const __m512i mean = _mm512_cvttps_epi32(_mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, nudge));
             _mm512_mask_cvtepi32_storeu_epi8(out + r * width + i, kept, mean);
         }
@@ -314,12 +315,12 @@ void weigh_columns(const Columns& c, const u16* sums, u8* out) {
 /// Four outputs at a time, from lines to bytes without leaving the registers. Whole numbers below 2^23 become
 /// floats, and floats are rounded to whole numbers, by adding 2^23.
 void shrink_quads(const Lines& lines, const Columns& c, u8* out) {
-    const u8 *const l0 = lines.at[0], *const l1 = lines.at[1], *const l2 = lines.at[2], *const l3 = lines.at[3];
+    const u8 *const l0 = lines.at[0], *const l1 = lines.at[1], *const l2 = lines.at[2],
+                    *const l3 = lines.at[3];
     const uint32x4_t none = vdupq_n_u32(0), big = vdupq_n_u32(0x4B000000);
     const float32x4_t big_float = vreinterpretq_f32_u32(big);
     const float divisor = static_cast<float>(c.divisor), half = static_cast<float>(c.divisor / 2);
-    const float32x4_t scale = vdupq_n_f32(c.scale),
-                      nudge = vdupq_n_f32((half + 0.5f) / divisor - 0.5f);
+    const float32x4_t scale = vdupq_n_f32(c.scale), nudge = vdupq_n_f32((half + 0.5f) / divisor - 0.5f);
     const u32 w0 = lines.weight[0], w1 = lines.weight[1], w2 = lines.weight[2], w3 = lines.weight[3];
     // Each of the four words has its mean in the lowest byte.
     auto means = [=](const Columns::Quad& q) {
