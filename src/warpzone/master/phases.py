@@ -38,7 +38,8 @@ def explore(work: Work) -> None:
             "explore", "--stages", stage, "--out", str(trails), "--minutes", f"{minutes:.3f}", "--threads", "1",
             "--seed", str(work.config.seed), *frame_skip_in(work.plan.train_flags),
         ]
-        for stage in work.plan.stages
+        # The longest searches first, as there may be time for each only once.
+        for stage in sorted(work.plan.stages, key=lambda stage: stage not in recipes.SLOW)
         if load_trail(trails, stage) is None
     }  # fmt: skip
     work.run_all(jobs, work.plan.cores, limited=True)
