@@ -109,7 +109,7 @@ def main(config: Config) -> None:
         "rates": rates, **hosts, "restarts": max(one["host_restarts"] for one in seen["hosts"]),
     }  # fmt: skip
     shown = {
-        "hosts": f"{config.hosts} x {config.groups} groups",
+        "hosts": f"{config.hosts}, {config.groups} groups",
         **{f"{name}/s": f"{n:,.0f}" for name, n in per_s.items()},
     }
     if "process" in rates:
@@ -118,11 +118,12 @@ def main(config: Config) -> None:
             name: statistics.median(one[name] for one in seen["process"]) for name in ("rollout_time", "learn_time")
         }  # fmt: skip
         shown["times"] = spread(results["times"])
-    shown |= {
-        "bytes": f"{hosts['bytes_per_decision']:.0f}", "idle": f"{hosts['idle']:.0%}",
-        "step ms": f"{hosts['step_ms']:.1f}", "round trip ms": f"{hosts['round_trip_ms']:.1f}",
-    }  # fmt: skip
+    shown |= {"bytes": f"{hosts['bytes_per_decision']:.0f}", "idle": f"{hosts['idle']:.0%}"}
     console.print(table("training", [*shown], [[*shown.values()]]))
+    console.print(
+        f"A host's step takes {hosts['step_ms']:.1f} ms, its round trip {hosts['round_trip_ms']:.1f} ms; a rollout "
+        f"{hosts['rollout_time']:.3f} s, learning from it {hosts['learn_time']:.3f} s."
+    )
     write_json(config.out, "cluster_train.json", results, console)
 
 
