@@ -57,6 +57,23 @@ def test_other_stages_need_a_name_where_none_was_given(
     assert contents(tmp_path / "mario") != before
 
 
+def test_another_reward_function_needs_a_name_where_none_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_run(tmp_path, "--run-name", "mario", "--total-updates", "1")
+    before = contents(tmp_path / "mario")
+    (tmp_path / "own.py").write_text("def nothing(before, after):\n    return 0.0 * after['x_pos']\n")
+    run = ["train", *SMALL, "--runs-dir", str(tmp_path), "--plain", "--total-updates", "2"]
+    own = [*run, "--reward-function", f"{tmp_path / 'own.py'}:nothing"]
+    assert main(own) == 2
+    said = capsys.readouterr().err
+    assert "'mario' was trained with the built-in rewards: give this one a name (--run-name NAME)" in said
+    assert contents(tmp_path / "mario") == before
+    assert main([*own, "--run-name", "mario"]) == 0
+    # From then on it is that run's own reward.
+    assert main([*own, "--total-updates", "3"]) == 0
+
+
 def test_the_resume_that_is_offered_goes_beyond_what_is_done(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

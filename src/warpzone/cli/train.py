@@ -113,13 +113,25 @@ def changes(before: TrainConfig, now: TrainConfig) -> list[str]:
 
 
 def check_name(before: TrainConfig, now: TrainConfig, argv: list[str], environ: Mapping[str, str]) -> None:
-    """Refuse to train a run that was not named on other stages: it would lose what it has learned."""
-    was, wanted = (",".join(config.stage.names()) for config in (before, now))
-    if was != wanted and not given("run_name", argv, environ) and not now.run.resume:
-        name = now.run.run_name
+    """Refuse to train a run that was not named on other stages or with another reward function: it would lose what it
+    has learned."""
+    if given("run_name", argv, environ) or now.run.resume:
+        return
+    name = now.run.run_name
+    (was, old), (wanted, new) = (
+        (",".join(config.stage.names()), config.reward.reward_function.partition("#")[0])
+        for config in (before, now)
+    )
+    if was != wanted:
         raise ConfigError(
             f"The run {name!r} is of stages {was}: give this one a name (--run-name NAME), --run-name {name} to train "
             f"that one on {wanted}, or --fresh to start anew."
+        )
+    if Path(old).name != Path(new).name:
+        raise ConfigError(
+            f"The run {name!r} was trained with {old or 'the built-in rewards'}: give this one a name "
+            f"(--run-name NAME), --run-name {name} to train that one with {new or 'the built-in rewards'}, "
+            "or --fresh to start anew."
         )
 
 

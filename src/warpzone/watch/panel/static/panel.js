@@ -235,7 +235,7 @@ const showThoughts = (facts) => {
   for (const [name, value] of terms) if (value) usedTerms.add(name);
   pairs($("facts"), [
     ["stage", facts.stage], ["value", facts.value.toFixed(2)], ["return so far", facts.return.toFixed(2)],
-    ["rewards", facts.reward_note || "this decision, scaled"],
+    facts.reward_note ? ["rewards", facts.reward_note] : ["rewards now, scaled", ""],
     ...terms.filter(([name]) => usedTerms.has(name)).map(([name, value]) => [`reward: ${name}`, value.toFixed(3)]),
     ["x", facts.x], ["furthest x", facts.x_max], ["time", facts.time], ["score", facts.score],
   ]);
