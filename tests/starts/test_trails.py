@@ -23,6 +23,7 @@ from warpzone.starts.reverse_curriculum import TrailConfig
 from warpzone.starts.trails import (
     EXCURSION,
     IN_THE_AIR,
+    LOOP,
     SPACING,
     Trail,
     _thinned,
@@ -107,14 +108,15 @@ def kept(*visits: tuple[int, int]) -> list[tuple[int, int]]:
     return [(visit.place[0], visit.ground) for visit in visited(*visits)]
 
 
-def visited(*visits: tuple[int, int]) -> list[_Visit]:
+def visited(*visits: tuple[int, int], apart: int = LOOP) -> list[_Visit]:
+    """Visits some decisions apart; with LOOP between them, those of a loop are long ago."""
     seen: list[_Visit] = []
-    for decision, (place, ground) in enumerate(visits):
-        _visit(seen, _Visit((place,), ground, decision, stands=True, moments=(bytes([decision]),)))
+    for i, (place, ground) in enumerate(visits):
+        _visit(seen, _Visit((place,), ground, apart * i, stands=True, moments=(bytes([i]),)))
     return seen
 
 
-def test_short_loops_are_left_out_and_others_are_part_of_the_way() -> None:
+def test_loops_without_gain_are_left_out_and_others_are_part_of_the_way() -> None:
     """Without the way back there is a hole: from before it the agent would have to find out all of it at once."""
     # To and fro without anything new: only the straight way is left.
     assert kept((1, 10), (2, 20), (1, 20), (2, 20), (3, 30)) == [(1, 20), (2, 20), (3, 30)]
@@ -130,13 +132,23 @@ def test_short_loops_are_left_out_and_others_are_part_of_the_way() -> None:
         *((2, far + 10), (1, far + 10), (7, far + 10)),
     ]
     # A hidden block was found in between: that is no new ground, and the way on needs it.
-    there = [_Visit((place,), 20, i, True, blocks=made_of) for i, (place, made_of) in enumerate(FOUND)]
+    there = [_Visit((place,), 20, LOOP * i, True, blocks=made_of) for i, (place, made_of) in enumerate(FOUND)]
     seen: list[_Visit] = []
     for visit in there:
         _visit(seen, visit)
     assert seen == there
     # Several decisions at a place are one visit.
     assert kept((1, 10), (1, 12), (1, 14), (2, 20)) == [(1, 14), (2, 20)]
+
+
+def test_a_jump_up_onto_a_block_and_a_turn_are_no_loops() -> None:
+    """Each of their decisions is a moment from which the agent can try the rest."""
+    hop = ((1, 10), (2, 10), (3, 10), (2, 10), (4, 20))
+    assert [visit.place[0] for visit in visited(*hop, apart=LOOP // 2)] == [1, 2, 3, 2, 4]
+    assert [visit.place[0] for visit in visited(*hop, apart=LOOP // 2 + 1)] == [1, 2, 4]
+    # Many hops on the spot are a long loop together.
+    waiting = [(1, 10), (2, 10)] * 20
+    assert len(visited(*waiting, apart=1)) <= LOOP + 1
 
 
 def test_a_block_that_is_hit_changes_what_the_stage_is_made_of_and_waiting_does_not() -> None:

@@ -28,6 +28,9 @@ IN_THE_AIR = 4
 EXCURSION = 96
 """Pixels of new ground from which on a loop is part of the trail. The excursion past the hidden block of 8-4 gains 57
 and takes 50 decisions, before which nothing was ever cleared (docs/research/2026-11-18-hard-stages.md)."""
+LOOP = 16
+"""Decisions up to which a loop is part of the trail in any case: a jump up onto a block ends where it began to rise, and
+a turn is learned one decision at a time. A hole of 11 decisions before such a jump was never crossed."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +145,14 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
-    """Add a visit: merge it with the last if that continues; else drop what lies between it and the previous visit
-    to the place, if nothing was gained since."""
+    """Add a visit: merge it with the last if that continues; else drop what lies between it and the first visit to the
+    place, if that is long ago and nothing was gained since."""
     if visits and visits[-1].place == now.place:
         visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
         return
-    repeated = (i for i, visit in enumerate(visits) if now.repeats(visit))
-    del visits[next(repeated, len(visits)) :]
+    first = next((i for i, visit in enumerate(visits) if now.repeats(visit)), len(visits))
+    if first < len(visits) and now.decision - visits[first].decision > LOOP:
+        del visits[first:]
     visits.append(now)
 
 
