@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.cluster.hosted import STAGES, VIEW, hosted, pids, started, stop
-from warpzone.cluster.connection import Cluster
+from warpzone.cluster.connection import Cluster, niceness
 from warpzone.cluster.fleet import START_S
 from warpzone.engine import Packer
 from warpzone.envs.make import make_envs
@@ -156,3 +156,9 @@ def test_a_lost_host_is_replaced_and_its_episodes_are_dropped(
         assert [host["restarts"] for host in metrics["hosts"]] == [0, 1]
         assert len(said) == 1
         assert "host 1" in said[0]
+
+
+def test_hosts_give_way_to_others_no_more_than_the_learner_does(local: Cluster) -> None:
+    """Ray would start its workers with a niceness of 15."""
+    with hosted(local, hosts=1, each=2) as ([envs], _):
+        assert [psutil.Process(pid).nice() for pid in pids(local, envs.fleet)] == [niceness()]

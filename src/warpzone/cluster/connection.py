@@ -149,14 +149,21 @@ def import_ray() -> Any:
     """Ray, set up to be quiet and to listen on this machine only; a ConfigError without it."""
     if find_spec("ray") is None:
         raise ConfigError("--cluster needs Ray: pip install 'warpzone[cluster]'.")
-    # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone. One that others started is
-    # not changed by the last two.
+    # Before the import. The second makes a cluster that we start listen on 127.0.0.1 alone. By default, Ray's workers
+    # give way to everything else, and so would hosts to a learner that only waits for its GPU. One that others started
+    # is not changed by the last three.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_max_direct_call_object_size", str(INLINE_BYTES))
+    os.environ.setdefault("RAY_worker_niceness", str(niceness()))
     import ray
 
     return ray
+
+
+def niceness() -> int:
+    """How much this process gives way to others; 0 where systems do not say."""
+    return os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
 
 
 def check_address(address: str) -> None:

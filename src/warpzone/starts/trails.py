@@ -29,8 +29,8 @@ EXCURSION = 96
 """Pixels of new ground from which on a loop is part of the trail. The excursion past the hidden block of 8-4 gains 57
 and takes 50 decisions, before which nothing was ever cleared (docs/research/2026-11-18-hard-stages.md)."""
 LOOP = 16
-"""Decisions up to which a loop is part of the trail in any case: a jump up onto a block ends where it began to rise, and
-a turn is learned one decision at a time. A hole of 11 decisions before such a jump was never crossed."""
+"""Decisions up to which a loop is part of the trail in any case: a jump up onto a block ends where it began to rise,
+and a turn is learned one decision at a time. A hole of 11 decisions before such a jump was never crossed."""
 
 
 @dataclass(frozen=True)
