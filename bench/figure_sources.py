@@ -74,6 +74,12 @@ def half_width_32() -> float:
     return Z * sqrt(variance) / len(rows)
 
 
+def last_maze() -> Any:
+    """The run that learned 8-4."""
+    [run] = [run for run in load("maze-8-4-h200.json")["runs"] if "evaluation" in run]
+    return run
+
+
 def random_starts(name: str, known: str, random: str) -> Figures:
     """A policy's clear rates from random starts beside those from starts that are known."""
     return {

@@ -24,6 +24,7 @@ from figure_sources import (
     game,
     half_width_32,
     kills_table,
+    last_maze,
     learned,
     load,
     lost_nodes,
@@ -124,6 +125,9 @@ FIGURES: Figures = {
         lambda: [100 * run["clear_rate"] for run in load("learning-h200.json")["runs"]],
         ".1f",
     ),
+    "maze-8-4": lambda: percent(last_maze()["evaluation"]["sampled"]["clear_rate"]),
+    **ends("maze-8-4", lambda: [100 * last_maze()["evaluation"]["sampled"][end] for end in ("low", "high")]),
+    "maze-8-4-minutes": lambda: f"{last_maze()['curve'][-1][0] / 60:.0f}",
     "32-mean": lambda: percent(mean_32("sampled")),
     "32-half-width": lambda: f"{100 * half_width_32():.1f}",
     **ends(
