@@ -214,6 +214,12 @@ def command_help(default: object, prog: str) -> str:
     return help_text(" ".join([prog, *dict(words)]), inspect.getdoc(type(default)) or "", groups)
 
 
+def meant_by(word: str) -> tuple[str, ...]:
+    """Flags that a word without one may have been meant for."""
+    is_stage = re.fullmatch(r"[1-8]-[1-4](,[1-8]-[1-4])*|all", word)
+    return ("--stages", "--stage") if is_stage else () if word.startswith("-") else ("--checkpoint",)
+
+
 def checked_words(default: object, argv: Sequence[str], prog: str) -> list[str]:
     """The words with whole numbers as tyro reads them. Refuses in a sentence what tyro refuses in a frame: unknown
     flags, wrong values, too few words or too many."""
@@ -251,7 +257,8 @@ def checked_words(default: object, argv: Sequence[str], prog: str) -> list[str]:
         raise ConfigError(f"{prog} needs {' and '.join(needed)}; see {prog} -h.")
     if len(loose) > len(places) and not is_list:
         word = loose[len(places)]
-        hint = f"did you mean --checkpoint {word}?" if "--checkpoint" in known else f"see {prog} -h."
+        near = next((flag for flag in meant_by(word) if flag in known), "")
+        hint = f"did you mean {near} {word}?" if near else f"see {prog} -h."
         raise ConfigError(f"{prog} has no use for {word!r}: {hint}")
     for flag, word in zip(places, loose, strict=False):
         if get_origin(flag.kind) is not tuple:
