@@ -129,7 +129,7 @@ def test_the_target_is_met_by_the_lower_end_of_the_interval(
     per_window = 100 * 250 // (8 * 16) + 1
     asked = judged(monkeypatch, {"1-1": [239, 240]})
     outcome = small_run(tmp_path, *TARGET, "--total-updates", str(per_window + 3))
-    assert outcome.reason == "the clear rate was reached"
+    assert outcome.reason == "the target clear rate was reached"
     assert asked == ["1-1", "1-1"]
     # After the first attempt a whole window of new episodes has to pass.
     assert outcome.progress.update == 1 + per_window

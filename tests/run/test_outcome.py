@@ -28,7 +28,7 @@ def test_a_run_says_in_a_file_why_it_ended(tmp_path: Path) -> None:
 
 def test_what_was_confirmed_is_in_the_file(tmp_path: Path) -> None:
     result = StageResult("1-1", 100, 95, 1.0, 3000.0, 3161, 250.0, 260.0, {"death": 5, "flag": 95})
-    outcome = Outcome(tmp_path, Progress(update=3), "the clear rate was reached", 0, {"1-1": result})
+    outcome = Outcome(tmp_path, Progress(update=3), "the target clear rate was reached", 0, {"1-1": result})
     confirmed = json.loads(json.dumps(outcome.as_dict()))["confirmed"]["1-1"]
     assert confirmed["clear_rate"] == 0.95
     assert confirmed["low"] < 0.95 < confirmed["high"]

@@ -222,7 +222,7 @@ class ConfirmTarget:
         counts = reached or (of_all and is_best_evaluated)
         session.evaluated = {stage: result.clear_rate for stage, result in results.items()} if counts else {}
         if reached:
-            session.ended = "the clear rate was reached"
+            session.ended = "the target clear rate was reached"
             return
         session.progress.failed_evaluations += 1
         if counts:
