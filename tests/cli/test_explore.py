@@ -40,7 +40,7 @@ def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(
 ) -> None:
     assert main(["explore", "--stages", "8-4", "--minutes", "0.001", "--out", str(tmp_path)]) == 1
     shown = capsys.readouterr().out
-    assert "8-4: no way found" in shown
+    assert "8-4: no trail found" in shown
     assert "0 of 1 stages have a trail" in shown
     assert not list(tmp_path.iterdir())
 

@@ -159,5 +159,5 @@ def _explore(config: ExploreConfig, stage: str, seed: int, digest: str, stop: St
             flush=True,
         )
     elif not stop:
-        print(f"[explore] {stage}: no way found in {config.minutes:g} minutes", flush=True)
+        print(f"[explore] {stage}: no trail found in {config.minutes:g} minutes", flush=True)
     return trail
