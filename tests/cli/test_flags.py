@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.run.small_runs import small_run
 from warpzone.cli.commands import flags_of_commands, misspelt_variables
 from warpzone.cli.control import ControlConfig
 from warpzone.cli.flags import SEED_NAMES, blank, command_help, flags_of, parse, with_environment
@@ -248,6 +249,23 @@ def test_help_shows_the_flags_that_people_use(capsys: pytest.CaptureFixture[str]
     for title in COMMON:
         assert f"\n{title}\n" in shown
     assert "--help-all shows all" in shown
+
+
+def test_help_shows_the_defaults_of_this_machine_or_says_whose_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--runs-dir", str(tmp_path), "-h"]
+    with pytest.raises(SystemExit):
+        settings(argv, {})
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "auto (gpu if CUDA is available). (default: auto)" in shown
+    assert "The defaults are those" not in shown
+    small_run(tmp_path, "--run-name", "mario", "--total-updates", "1", "--gamma", "0.5")
+    with pytest.raises(SystemExit):
+        settings(argv, {})
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "(default: 0.5)" in shown
+    assert shown.endswith("The defaults are those of the run 'mario', which this command would resume.")
 
 
 def test_help_says_what_a_flag_takes_and_where_a_word_goes() -> None:

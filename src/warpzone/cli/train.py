@@ -55,7 +55,12 @@ def settings(argv: list[str], environ: Mapping[str, str] | None = None) -> Train
     saved = None if wanted else settings_of_run(argv, environment)
     default = saved or preset(wanted or "auto")  # type: ignore[arg-type]
     if "--help-all" in argv or {"-h", "--help"} & set(argv):
-        print(train_help(default, everything="--help-all" in argv))
+        shown = saved or default.changed("run", preset=wanted or "auto")
+        print(train_help(shown, everything="--help-all" in argv))
+        if saved is not None:
+            print(
+                f"\nThe defaults are those of the run {saved.run.run_name!r}, which this command would resume."
+            )
         raise SystemExit(EXIT_OK)
     config = parse(default, argv, "warpzone train", environment).resolved()
     check_world(argv)
