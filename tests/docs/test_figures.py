@@ -17,6 +17,12 @@ BEFORE_THAT_RULE = {
     "recipe-gpu.json": ["command"],
 }
 """Files written before results said how they were made -> what they lack; the pages that use them say it."""
+SPEED = re.compile(
+    r"(?<![\w./-])\d[\d,.]* ?(?:decisions/s|frames/s|steps/s|us\b|times (?:as|faster|slower)\b)"
+)
+QUOTED = {"63,606 decisions/s", "5,151 decisions/s", "395 us"}
+"""Speeds that others have published, or that the page quotes from a dated note."""
+HISTORY = ("async-hang.md", "from-the-seed-system.md")
 CLAIM = re.compile(r"\d[\d,.]* ?(?:%|s\b|times|倍|秒)")
 
 
@@ -47,6 +53,21 @@ def test_results_in_a_readme_come_from_files(readme: str, heading: str) -> None:
     claims = [re.sub("<!--figure .*?<!--/figure-->", "", row.split("|")[1]) for row in rows]
     assert len(claims) == 5
     assert [claim for claim in claims if CLAIM.search(claim)] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        page
+        for page in sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").glob("*.md")])
+        if page.name not in HISTORY
+    ],
+    ids=lambda path: path.name,
+)
+def test_no_speed_on_a_page_was_typed_by_hand(page: Path) -> None:
+    text = re.sub("<!--figure .*?<!--/figure-->", "", page.read_text(), flags=re.DOTALL)
+    text = re.sub("^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert [speed for speed in SPEED.findall(text) if speed not in QUOTED] == []
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "docs" / "data").glob("*.json")), ids=lambda path: path.name)

@@ -15,6 +15,8 @@ from wheels import address
 
 from .pages import PAGES, ROOT
 
+FENCED_PYTHON = re.compile(r"^```python\n.*?^```", re.MULTILINE | re.DOTALL)
+
 
 def anchors(page: Path) -> set[str]:
     """Anchors of the headings, as GitHub and MkDocs make them."""
@@ -47,9 +49,12 @@ def test_a_readme_is_short_and_its_tables_are_readable(readme: str) -> None:
 
 def test_both_readmes_say_the_same() -> None:
     english, chinese = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
-    for pattern in (r"^#+ ", r"^\|", r"^- \*\*", r"^warpzone \S+", r"^make \S+"):
+    for pattern in (r"^#+ ", r"^\|", r"^- \*\*", r"^(?:warpzone|make|python|source) [^#\n]*[^#\s]"):
         found = [re.findall(pattern, text, re.MULTILINE) for text in (english, chinese)]
         assert found[0] == found[1], pattern
+    assert FENCED_PYTHON.findall(english) == FENCED_PYTHON.findall(chinese)
+    for kind in (r"<!--figure [^>]*-->[^<]*", r"\]\((?:http|examples|LICENSE)[^)]*\)"):
+        assert sorted(re.findall(kind, english)) == sorted(re.findall(kind, chinese))
     assert sorted(re.findall(r"docs/[^)\s]+", english)) == sorted(re.findall(r"docs/[^)\s]+", chinese))
     for number in re.findall(r"\d[\d,.]*\d", english):
         assert number in chinese, number
