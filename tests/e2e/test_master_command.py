@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -88,6 +89,24 @@ def test_stopped_and_killed_on_its_way_it_still_ends_with_an_agent_and_its_card(
     assert any("--noisy-sticky 0.25" in one["command"] for one in card["master"]["commands"])
     assert "short of the target: 1-2 sampled 0%, random start 0%: never cleared" in done.out
     assert json.loads((folder / "eval.json").read_text())["results"].keys() == {"sampled", "greedy", "sticky"}
+    # More minutes, and of its runs nothing is left: it goes on from its agent.
+    decisions = left["specialists"]["1-1"]["decisions"]
+    for run in ("specialist-1-1", "specialist-1-2", "student", "polished"):
+        shutil.rmtree(folder / run)
+    minutes = sum(phase["spent_s"] for phase in left["phases"].values()) / 60 + 0.75
+    more = warpzone(
+        tmp_path, *MASTER, "--minutes", f"{minutes:.3f}", f"--train-flags={TINY}", timeout_s=PATIENCE_S
+    )
+    assert more.code == 0, more.err
+    again = state(tmp_path)
+    begun = [
+        one["command"] for one in again["commands"] if "--begin-with m/agent.safetensors" in one["command"]
+    ]
+    assert {one.split()[3] for one in begun} == {"specialist-1-1", "specialist-1-2", "student"}
+    assert again["specialists"]["1-1"]["decisions_before"] == decisions
+    assert {"agent-1", "student", "polished-2"} <= again["evaluations"].keys()
+    assert (folder / "agent-1" / "agent.safetensors").exists()
+    assert json.loads((folder / "agent.json").read_text())["master"]["chosen"] in again["evaluations"]
 
 
 def test_what_can_not_be_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from warpzone.errors import ConfigError
-from warpzone.master.card import mean_rate, short_of_target
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import Learner, State, open_state, read_state
+from warpzone.master.verdict import mean_rate, short_of_target
 
 
 def config_in(folder: Path) -> MasterConfig:
@@ -51,27 +51,34 @@ def test_more_minutes_for_one_that_is_done_are_divided_anew(tmp_path: Path) -> N
     for phase in state.phases.values():
         phase.spent_s, phase.status = 120.0, "done"
     state.specialists["1-1"].status = state.specialists["1-3"].status = "done"
-    state.specialists["1-2"].status, state.specialists["1-2"].turns = "ended", 1
-    state.short = {"1-3": "random start 50%: lost in distillation"}
+    state.specialists["1-2"].status, state.specialists["1-2"].decisions = "ended", 5000
     outcomes = [tmp_path / f"specialist-{stage}" / "outcome.json" for stage in ("1-1", "1-3")]
     for outcome in outcomes:
         outcome.parent.mkdir()
         outcome.write_text("{}")
-    state.policies = {"student": Learner(["1-1", "1-2"], status="ended")}
-    state.policies["polished"] = Learner(["1-1", "1-2"], status="ended")
-    state.evaluations = {"student": {}, "polished": {}}
+    stages = ["1-1", "1-2", "1-3"]
+    state.policies = {"student": Learner(stages, status="ended"), "polished": Learner(stages, status="ended")}
+    sampled = {stage: {"clear_rate": 0.95} for stage in stages}
+    randomly = {**sampled, "1-3": {"clear_rate": 0.5}}
+    state.evaluations = {"student/sharper": {"sampled": sampled, "random start": randomly}, "polished": {}}
+    state.chosen = "student/sharper"
+    (tmp_path / "agent.safetensors").write_bytes(b"weights")
     state.save(tmp_path)
     assert opened(three).status == "done"  # no time was added
     config = replace(three, minutes=20)
     again = opened(config)
     assert (again.status, again.from_s, again.polished_run) == ("running", 600.0, "polished-2")
     assert {phase.status for phase in again.phases.values()} == {"waiting"}
-    assert [one.status for one in again.specialists.values()] == ["done", "waiting", "waiting"]
+    # Those of stages on which the agent is short of the target train on.
+    assert [one.status for one in again.specialists.values()] == ["done", "ended", "waiting"]
     # What it had reached must not count as the target met again.
     assert [outcome.exists() for outcome in outcomes] == [True, False]
-    assert again.specialists["1-2"].turns == 2  # its next turn has a length of its own
-    assert again.policies["student"].status == "waiting"
-    assert list(again.evaluations) == ["polished"]
+    assert again.specialists["1-3"].turns == 2  # its next turn has a length of its own
+    assert [one.status for one in again.policies.values()] == ["waiting", "ended"]
+    # The agent stays, with its evaluation.
+    assert again.evaluations == {"agent-1": state.evaluations["student/sharper"]}
+    assert (tmp_path / "agent-1" / "agent.safetensors").read_bytes() == b"weights"
+    assert again.specialists["1-2"].decisions_before == 5000  # nothing of its run is left
     plan = make_plan(config, cores=2)
     assert plan.ends_at("explore", again.from_s) == pytest.approx(600 + 0.08 * 600)
     assert plan.ends_at("evaluate", again.from_s) == pytest.approx(1200)
@@ -120,7 +127,8 @@ def test_the_card_says_which_stages_are_short_and_why() -> None:
     }
     rows = {stage: {"clear_rate": rate} for stage, rate in rates.items()}
     randomly = {**rows, "1-1": {"clear_rate": 0.8}}
-    assert short_of_target(state, {"sampled": rows, "random start": randomly}) == {
+    state.evaluations["student"] = {"sampled": rows, "random start": randomly}
+    assert short_of_target(state, "student") == {
         "1-1": "sampled 95%, random start 80%: lost in distillation: its specialist clears 97%",
         "1-2": "sampled 0%, random start 0%: never cleared",
         "1-3": "sampled 40%, random start 40%: its specialist failed: no space left",

@@ -12,11 +12,11 @@ from tests.run.small_runs import small_run
 from warpzone.api import load_agent
 from warpzone.checkpoints.saving import save_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
-from warpzone.master import card, phases
+from warpzone.master import card, phases, verdict
 from warpzone.master.card import whole_game
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import Learner, open_state
+from warpzone.master.state import AGENT, Learner, open_state
 from warpzone.master.work import Stopped, Work
 
 
@@ -202,11 +202,11 @@ def test_the_best_policy_is_also_tried_with_less_randomness(
                 (folder / file).write_text(document)
 
     monkeypatch.setattr(card, "_eval", play)
-    monkeypatch.setattr(card, "mean_rate", lambda found: found["sampled"]["1-1"]["clear_rate"])
+    monkeypatch.setattr(verdict, "mean_rate", lambda found: found["sampled"]["1-1"]["clear_rate"])
     card.finish(work)
     assert work.state.chosen == "student/sharper"
     assert json.loads((tmp_path / "agent.json").read_text())["temperature"] == 0.5
-    plain, sharp = (load_agent(tmp_path / path) for path in ("student/agent.safetensors", card.AGENT))
+    plain, sharp = (load_agent(tmp_path / path) for path in ("student/agent.safetensors", AGENT))
     assert (plain.temperature, sharp.temperature) == (1.0, 0.5)
     assert torch.equal(sharp.policy.logits.weight, plain.policy.logits.weight)
 

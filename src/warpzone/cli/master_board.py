@@ -13,8 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from warpzone.master.card import AGENT
-from warpzone.master.state import State
+from warpzone.master.state import AGENT, State
 
 PLAIN_EVERY_S = 15.0
 COLOURS = {"done": "green", "running": "cyan", "failed": "red", "ended": "yellow", "skipped": "dim"}

@@ -7,42 +7,37 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from warpzone.agents.weights_file import SUFFIX, TEMPERATURE, save_weights
+from warpzone.agents.weights_file import TEMPERATURE, save_weights
 from warpzone.checkpoints.finding import best_checkpoint
 from warpzone.checkpoints.saving import load_checkpoint
 from warpzone.envs.stages import ALL_STAGES, GAME
-from warpzone.master.state import State
+from warpzone.master.state import AGENT, State
+from warpzone.master.verdict import DECIDING, RANDOM, best_of, short_of_target
 from warpzone.master.work import Failed, Work
 from warpzone.watch.durable import write_durably
 from warpzone.watch.jsonl import json_file
 
-AGENT = f"agent{SUFFIX}"
 GAMES = "game.json"
-RANDOM = "random start"
 RANDOM_FILE = "random-start.json"
 CORES_OF_AN_EVALUATION = 2
 RESULTS = ("eval.json", "eval.md", "eval.png")
 SHARPER, SHARPER_TEMPERATURE = "/sharper", 0.5
 """An agent with a lower temperature, in a folder below its run's: what is left of exploration in the policy is mostly
 noise by then (docs/research/2026-11-18-temperature.md)."""
-DECIDING = ("sampled", "sticky", RANDOM)
-"""Modes whose mean decides which policy is the agent."""
-MUST_REACH = ("sampled", RANDOM)
-"""Modes in which a stage has to reach the target."""
 
 
 def finish(work: Work) -> None:
     """Evaluate the policy before and after polishing, and the better one with less randomness; keep the best, and write
     its card."""
     state, folder = work.state, work.folder
-    runs = dict.fromkeys((work.first_policy(), *state.policies))
-    evaluate(work, unevaluated(state, runs))
-    evaluate(work, unevaluated(state, [best_of(state).partition("/")[0] + SHARPER]))
+    evaluate(work, unevaluated(state, candidates(work)))
+    run = best_of(state).partition("/")[0]
+    if run in work.learners():
+        evaluate(work, unevaluated(state, [run + SHARPER]))
     best = best_of(state)
-    state.short = short_of_target(state, state.evaluations[best])
+    state.short = short_of_target(state, best)
     state.chosen = best
     for name in (*RESULTS, AGENT):
         shutil.copyfile(folder / best / name, folder / name)
@@ -53,12 +48,14 @@ def finish(work: Work) -> None:
     write_durably((folder / AGENT).with_suffix(".json"), (json.dumps(document, indent=2) + "\n").encode())
 
 
+def candidates(work: Work) -> list[str]:
+    """The runs whose policies may become the agent."""
+    runs = dict.fromkeys((work.first_policy(), work.state.polished_run))
+    return [run for run in runs if any((work.folder / run / "checkpoints").glob("*.pt"))]
+
+
 def unevaluated(state: State, agents: Iterable[str]) -> list[str]:
     return [name for name in agents if not state.evaluations.get(name, {}).keys() >= {*DECIDING}]
-
-
-def best_of(state: State) -> str:
-    return max(state.evaluations, key=lambda name: mean_rate(state.evaluations[name]))
 
 
 def plays_the_game(work: Work) -> bool:
@@ -134,30 +131,3 @@ def by_stage(path: Path) -> dict[str, dict[str, Any]]:
     """Mode -> stage -> result, from an evaluation's file."""
     results = json_file(path)["results"]
     return {mode: {row["stage"]: row for row in rows} for mode, rows in results.items()}
-
-
-def mean_rate(evaluation: dict[str, dict[str, Any]]) -> float:
-    return fmean(row["clear_rate"] for mode in DECIDING for row in evaluation[mode].values())
-
-
-def short_of_target(state: State, evaluation: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Stages that the agent clears less often than the target, sampled or from random starts, and why."""
-    target, short = state.settings["target"], {}
-    for stage in evaluation["sampled"]:
-        rates = {mode: evaluation[mode][stage]["clear_rate"] for mode in MUST_REACH}
-        rate = min(rates.values())
-        if rate >= target:
-            continue
-        told = ", ".join(f"{mode} {rate:.0%}" for mode, rate in rates.items())
-        one = next(one for one in state.specialists.values() if stage in one.stages)
-        learned = one.clear_rate.get(stage, 0.0)
-        if one.status == "failed":
-            why = f"its specialist failed: {one.error}"
-        elif rate == 0 and learned == 0:
-            why = "never cleared"
-        elif one.status == "done" or learned >= target:
-            why = f"lost in distillation: its specialist clears {learned:.0%}"
-        else:
-            why = f"clears, but too seldom: its specialist {learned:.0%}"
-        short[stage] = f"{told}: {why}"
-    return short

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
+from warpzone.agents.weights_file import read_card
 from warpzone.checkpoints.finding import best_checkpoint, find_resume
 from warpzone.checkpoints.saving import read_meta
 from warpzone.envs.stages import ALL_STAGES
@@ -82,7 +82,7 @@ def specialists(work: Work) -> None:
             ready.remove(name)
             start_turn(work, name)
         work.beat()
-    if all(_rate(work, run_name(name)) is None for name in state.specialists):
+    if not work.earlier_agent() and all(_rate(work, run_name(name)) is None for name in state.specialists):
         errors = sorted({one.error for one in state.specialists.values() if one.error})
         raise Failed(f"no specialist has learned anything ({'; '.join(errors) or 'too little time'})")
 
@@ -130,16 +130,17 @@ def specialist_words(work: Work, name: str, threads: int) -> list[str]:
         {"until-clear-rate": work.config.target, "env-threads": threads},
         {} if work.plan.preset == "gpu" else {"torch-threads": threads},
         recipes.specialist(work.plan.preset, stages), {"trails": trails} if has_trail else {},
-        best_weights(work.folder / run_name(name)),
+        first_weights(work, run_name(name)),
     )  # fmt: skip
 
 
-def best_weights(folder: Path) -> recipes.Flags:
-    """The flags of a run of which only the best weights are left: it begins with them."""
-    best = folder / "checkpoints" / "best.pt"
-    if find_resume(folder) is not None or not best.exists():
+def first_weights(work: Work, run: str) -> recipes.Flags:
+    """The flags of a run that can't be resumed: it begins with the best weights that are left of it, or with the agent
+    that this master had made before it got more minutes."""
+    best, agent = work.folder / run / "checkpoints" / "best.pt", work.earlier_agent()
+    if find_resume(work.folder / run) is not None or not (best.exists() or agent):
         return {}
-    return {"begin-with": best, **recipes.WARMED_UP}
+    return {"begin-with": best if best.exists() else agent, **recipes.WARMED_UP}
 
 
 def _after_failure(work: Work, run: str, code: int, said: str) -> None:
@@ -166,6 +167,7 @@ def student_words(work: Work) -> list[str]:
     return recipes.words(
         {"preset": work.plan.preset, "stages": ",".join(work.plan.stages)}, recipes.EVERY_RUN, _teachers(work),
         {"until-clear-rate": work.config.target}, recipes.STUDENT[work.plan.preset],
+        first_weights(work, "student"),
     )  # fmt: skip
 
 
@@ -189,7 +191,7 @@ def arrive(work: Work) -> None:
         return
     minutes = ARRIVAL_SHARE * work.left_s() / 60
     job = [
-        "explore", "--checkpoint", work.first_policy(), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
+        "explore", "--checkpoint", work.first_weights(), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
         "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
         "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
     ]  # fmt: skip
@@ -203,7 +205,7 @@ def polish_words(work: Work) -> list[str]:
     distilled = len(work.plan.groups) > 1
     return recipes.words(
         {"preset": preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
-        {"begin-with": work.first_policy()},
+        {"begin-with": work.first_weights()},
         recipes.STUDENT[preset] if distilled else recipes.specialist(preset, stages), recipes.POLISH,
         {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},
     )  # fmt: skip
@@ -212,7 +214,9 @@ def polish_words(work: Work) -> list[str]:
 def _teachers(work: Work) -> recipes.Flags:
     known = [_rate(work, run_name(name)) for name in work.state.specialists]
     rates = [rate for rate in known if rate is not None]
-    lowest = 0.0 if rates and max(rates) < TEACHER_RATE else TEACHER_RATE
+    if agent := work.earlier_agent():
+        rates += read_card(agent).clear_rate.values()
+    lowest = 0.0 if max(rates, default=0.0) < TEACHER_RATE else TEACHER_RATE
     return {"teachers": work.folder, "teacher-rate": lowest}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,14 +12,18 @@ from typing import Any, Literal
 
 from warpzone.errors import ConfigError
 from warpzone.master.plan import MasterConfig, Plan, time_needed
+from warpzone.master.verdict import short_of_target
 from warpzone.watch.durable import remove_abandoned, write_durably
-from warpzone.watch.metrics import OUTCOME_FILE
+from warpzone.watch.metrics import METRICS_FILE, OUTCOME_FILE
 from warpzone.watch.panel.runs import MASTER_FILE
 
 FIXED = ("stages", "seed", "preset", "rom_sha256", "train_flags")
 """What can't change between two sittings."""
 PhaseStatus = Literal["waiting", "running", "done", "skipped", "failed"]
 Status = Literal["waiting", "running", "done", "ended", "failed"]
+AGENT = "agent.safetensors"
+OF_THE_AGENT = ("agent.*", "eval.*", "game.json")
+"""Files that the end of a master's run leaves in its folder."""
 
 
 @dataclass
@@ -40,6 +45,8 @@ class Learner:
     """waiting for a turn, running, done (target met), ended (by another limit of its own), failed."""
     spent_s: float = 0.0
     decisions: int = 0
+    decisions_before: int = 0
+    """Of these, in a run of this name that is gone."""
     turns: int = 0
     turn_left_s: float = 0.0
     """What is left of a turn that was interrupted."""
@@ -130,21 +137,36 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
 
 
 def train_on(state: State, folder: Path) -> None:
-    """More minutes for a master that was done: specialists train on if they, or the policy on their stages, are below
-    the target, the student trains on, and it is polished anew. Whatever was polished before stays, and is the agent if
-    it is still the best."""
+    """More minutes for a master that was done: the specialists of stages on which its agent is below the target train
+    on, then the student, which is polished anew. The agent stays, and is the agent again if it is still the best. It is
+    also what runs begin with of which nothing is left."""
+    before = keep_agent(state, folder)
+    state.evaluations = {before: state.evaluations[state.chosen]} if before else {}
+    if before:
+        state.short = short_of_target(state, before)
     state.status, state.from_s = "running", state.spent_s
     state.polished += 1
-    state.evaluations = {run: e for run, e in state.evaluations.items() if run.startswith("polished")}
     for phase in state.phases.values():
         phase.status, phase.note = "waiting", ""
-    for name, learner in state.specialists.items():
-        if learner.status == "done" and not state.short.keys().isdisjoint(learner.stages):
-            learner.status = "ended"
-            (folder / run_name(name) / OUTCOME_FILE).unlink(missing_ok=True)
-    for name, learner in {**state.specialists, **state.policies}.items():
-        if learner.status != "done" and not name.startswith("polished"):
+    learners = {run_name(name): one for name, one in state.specialists.items()} | state.policies
+    for name, learner in learners.items():
+        if not name.startswith("polished") and not state.short.keys().isdisjoint(learner.stages):
             learner.status, learner.turns, learner.turn_left_s = "waiting", len(state.rounds), 0.0
+            (folder / name / OUTCOME_FILE).unlink(missing_ok=True)
+        if not (folder / name / METRICS_FILE).exists():
+            learner.decisions_before = learner.decisions
+
+
+def keep_agent(state: State, folder: Path) -> str:
+    """Copy the agent and its evaluations into a folder of their own, and return its name; empty if there is none."""
+    kept = folder / f"agent-{state.polished}"
+    files = [path for pattern in OF_THE_AGENT for path in folder.glob(pattern)]
+    if state.chosen not in state.evaluations or not files:
+        return ""
+    kept.mkdir(exist_ok=True)
+    for path in files:
+        shutil.copyfile(path, kept / path.name)
+    return kept.name
 
 
 def run_name(specialist: str) -> str:

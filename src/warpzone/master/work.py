@@ -15,7 +15,7 @@ from warpzone.checkpoints.saving import read_meta
 from warpzone.errors import CheckpointError, ConfigError
 from warpzone.master.children import Child, Crew, Spawn
 from warpzone.master.plan import MasterConfig, Plan
-from warpzone.master.state import Learner, Phase, State, run_name
+from warpzone.master.state import AGENT, Learner, Phase, State, run_name
 from warpzone.run.lock import refuse_if_trained
 from warpzone.watch.jsonl import json_file
 from warpzone.watch.metrics import METRICS_FILE, OUTCOME_FILE
@@ -101,6 +101,17 @@ class Work:
         groups = self.plan.groups
         return "student" if len(groups) > 1 else run_name(next(iter(groups)))
 
+    def first_weights(self) -> str:
+        """What is polished: the run above, or the earlier agent if nothing is left of it."""
+        run = self.first_policy()
+        is_left = any((self.folder / run / "checkpoints").glob("*.pt"))
+        return run if is_left else str(self.earlier_agent() or run)
+
+    def earlier_agent(self) -> Path | None:
+        """The agent that was made before this master got more minutes."""
+        path = self.folder / AGENT
+        return path if self.state.from_s and path.exists() else None
+
     def learners(self) -> dict[str, Learner]:
         """All runs by the name of their folder."""
         named = {run_name(name): learner for name, learner in self.state.specialists.items()}
@@ -112,7 +123,8 @@ class Work:
 
     def read_progress(self, run: str) -> None:
         record, learner = self.last_record(run), self.learners()[run]
-        learner.decisions = record.get("global_step") or learner.decisions
+        if steps := record.get("global_step"):
+            learner.decisions = learner.decisions_before + steps
         learner.clear_rate = record.get("clear_rate") or learner.clear_rate
 
     def train(self, run: str, words: Sequence[str], seconds: float) -> Child:
@@ -170,7 +182,7 @@ class Work:
         if all(s in confirmed and confirmed[s]["low"] >= self.config.target for s in learner.stages):
             learner.status = "done"
             learner.clear_rate = {s: confirmed[s]["clear_rate"] for s in learner.stages}
-            learner.decisions = outcome["global_step"]
+            learner.decisions = learner.decisions_before + outcome["global_step"]
 
     def _began(self, child: Child) -> None:
         """Remember a command from its start: it may be running when this process is killed."""
