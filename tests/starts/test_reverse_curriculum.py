@@ -159,6 +159,13 @@ def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
     assert not way.cleared[:-1].any()
 
 
+def test_the_clear_rate_along_trails_counts_all_stages() -> None:
+    reverse, _ = backward()
+    assert reverse.clear_rate() == 0
+    reverse.ways[1].cleared[:] = [0.0] * 10 + [1.0] * 10
+    assert reverse.clear_rate() == 0.25  # half of 4-4, and 1-1 has no trail
+
+
 def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
     way = Way([[b"a"] * 20, [b"b", b"c", b"d"], [b"e"] * 20])
     way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0

@@ -66,7 +66,7 @@ class Learner:
         self.success = 0.0
         """Mean clear rate over the stages, told by the training loop once an update."""
         self.best_success = 0.0
-        """The best so far, less what is forgotten of it."""
+        """The best so far, also along trails, less what is forgotten of it."""
         if self.device.type == "cuda":
             policy.autocast_dtype = getattr(torch, config.amp_dtype) if config.amp else None
             if config.compile:

@@ -139,6 +139,7 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
         progress.clear_rate = run.episodes.clear_rates(min_episodes=WINDOW_EPISODES)
         # What the schedules go by that follow success, and those that follow progress.
         learner.success = sum(progress.clear_rate.get(s, 0.0) for s in session.stages) / len(session.stages)
+        learner.best_success = max(learner.best_success, session.reverse.clear_rate())
         learner.adaptation.observe(run.episodes.mean_return())
         log.observe(collector.rollout_time, numbers["learn_time"])
         if run.profiler is not None:

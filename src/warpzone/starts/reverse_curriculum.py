@@ -248,6 +248,12 @@ class ReverseCurriculum:
                 },
             }
 
+    def clear_rate(self) -> float:
+        """The mean clear rate along the trails over all stages; a stage without a trail counts as 0."""
+        with self._lock:
+            rates = [float(way.cleared.mean()) for way in self.ways.values() if way.starts]
+        return sum(rates) / len(self.stages)
+
     # ---- inside ----
 
     def _needs(self) -> NDArray[np.float64]:
