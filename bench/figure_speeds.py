@@ -79,6 +79,7 @@ def hosts(envs: int) -> Figures:
     return {
         **ratio(f"hosts-{envs}", lambda: point()["times"], ".2f"),
         f"hosts-{envs}-bytes": lambda: f"{point()['bytes_per_decision']:.0f}",
+        f"hosts-{envs}-emulation": lambda: f"{point()['costs']['decision_us']:.0f}",
         f"hosts-{envs}-error": lambda: f"{point()['error']:+.0%}",
     }
 
