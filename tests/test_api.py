@@ -109,6 +109,13 @@ def test_an_agent_is_loaded_by_run_folder_or_checkpoint(outcome: warpzone.Outcom
     envs.close()
 
 
+@pytest.mark.parametrize("agent", sorted(AGENTS.glob("*.safetensors")), ids=lambda path: path.stem)
+def test_every_agent_of_the_repository_loads(agent: Path) -> None:
+    loaded = warpzone.load_agent(agent, device="cpu")
+    assert loaded.meta is not None
+    assert loaded.meta.global_step > 0
+
+
 def test_a_weights_file_plays_evaluates_and_records(tmp_path: Path) -> None:
     agent = warpzone.load_agent(AGENTS / "maze-4-4.safetensors", device="cpu")
     (result,) = agent.evaluate(["4-4"], episodes=4, noop_max=0)

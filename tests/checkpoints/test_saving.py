@@ -296,7 +296,9 @@ def test_an_agent_that_was_evaluated_is_only_replaced_by_one_that_did_as_well(tm
     best = []
     for update, (rate, evaluated) in enumerate(saved, start=1):
         keeper = CheckpointKeeper(tmp_path, policy)
-        keeper.save_due(dict, CheckpointMeta(global_update=update, clear_rate=rate, evaluated=evaluated))
+        keeper.save_due(
+            dict, CheckpointMeta(global_update=update, clear_rate=rate, fresh_clear_rate=evaluated)
+        )
         best.append(read_meta(tmp_path / "best.pt").global_update)
     assert best == [1, 2, 2, 2, 5, 5, 5, 8]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.watch.panel_server import serving, write_run
+from warpzone.master.opening import open_state
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import Learner, State, open_state
+from warpzone.master.state import Learner, State
 
 from .browser import By, Keys, chromium, needs_browser, overflow, resize, wait
 

@@ -19,8 +19,9 @@ from tests.master.test_children import wait_until_gone
 from warpzone.master import gpu_sharing, run
 from warpzone.master.children import GroupProcess
 from warpzone.master.gpu_sharing import GPUS, LOGS, PIPES, shared_gpu
+from warpzone.master.opening import open_state
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import open_state, read_state
+from warpzone.master.state import read_state
 from warpzone.master.work import Work
 
 PROGRAM = """#!/bin/sh

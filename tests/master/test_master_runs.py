@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from warpzone.master.opening import open_state
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import open_state
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "master_runs.py"
 

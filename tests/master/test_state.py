@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from warpzone.errors import ConfigError
+from warpzone.master.opening import open_state
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import Learner, State, open_state, read_state
+from warpzone.master.state import Learner, State, read_state
 from warpzone.master.verdict import mean_rate, short_of_target
 
 

@@ -14,9 +14,10 @@ from warpzone.checkpoints.saving import save_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
 from warpzone.master import card, phases, verdict
 from warpzone.master.card import whole_game
+from warpzone.master.opening import open_state
 from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
-from warpzone.master.state import AGENT, Learner, open_state
+from warpzone.master.state import AGENT, Learner
 from warpzone.master.work import Stopped, Work
 
 

@@ -148,7 +148,7 @@ def test_the_agent_that_passed_stays_the_best_until_another_does_better_on_fresh
     judged(monkeypatch, {"1-1": [243, 242, 245]})
     every = ("--latest-every-updates", "1")
     small_run(tmp_path, *TARGET, *every, "--total-updates", "9")
-    assert (best(tmp_path).global_update, best(tmp_path).evaluated) == (1, {"1-1": 243 / 256})
+    assert (best(tmp_path).global_update, best(tmp_path).fresh_clear_rate) == (1, {"1-1": 243 / 256})
 
     # Trained on: its clear rate in training is 100 %, the evaluations at 3 and 5 fall short of the higher target.
     further = ("--until-clear-rate", "0.94", "--eval-episodes", "256", *every)
@@ -157,7 +157,7 @@ def test_the_agent_that_passed_stays_the_best_until_another_does_better_on_fresh
     assert load_checkpoint(latest(tmp_path)).meta.global_update == 4
     outcome = small_run(tmp_path, *further, "--total-updates", "6")
     assert (outcome.reason, outcome.progress.update) == ("all updates are done", 6)
-    assert (best(tmp_path).global_update, best(tmp_path).evaluated) == (5, {"1-1": 245 / 256})
+    assert (best(tmp_path).global_update, best(tmp_path).fresh_clear_rate) == (5, {"1-1": 245 / 256})
     _summarise(small_config(tmp_path), outcome, Console())
     line = "[train] best checkpoint: update 5, the best on fresh episodes (1-1 95.7%); the newest: "
     assert line + str(latest(tmp_path)) in capsys.readouterr().out
@@ -168,7 +168,7 @@ def test_an_evaluation_that_fell_short_does_not_choose_the_best(
 ) -> None:
     judged(monkeypatch, {"1-1": [200]})
     small_run(tmp_path, *TARGET, "--total-updates", "2")
-    assert (best(tmp_path).global_update, best(tmp_path).evaluated) == (2, {})
+    assert (best(tmp_path).global_update, best(tmp_path).fresh_clear_rate) == (2, {})
 
 
 def test_each_failed_evaluation_doubles_the_wait_for_the_next_also_over_a_resume(

@@ -83,7 +83,7 @@ class CheckpointKeeper:
         return (
             best is not None
             and bool(meta.clear_rate)
-            and set(meta.clear_rate) <= set(best.evaluated)
+            and set(meta.clear_rate) <= set(best.fresh_clear_rate)
             and episodes_of(best) == episodes_of(meta)
         )
 
@@ -99,10 +99,11 @@ class CheckpointKeeper:
         """
         if self._best is not None and self.is_best_evaluated(meta):
             rates = [
-                (meta.evaluated.get(stage, 0.0), self._best.evaluated[stage]) for stage in meta.clear_rate
+                (meta.fresh_clear_rate.get(stage, 0.0), self._best.fresh_clear_rate[stage])
+                for stage in meta.clear_rate
             ]
             return sum(now for now, _ in rates) >= sum(best for _, best in rates)
-        if meta.evaluated:
+        if meta.fresh_clear_rate:
             return True
         known = self.best_rates(meta)
         best = sum(known.get(stage, 0.0) for stage in meta.clear_rate)

@@ -38,7 +38,7 @@ class CheckpointMeta:
     """The resolved configuration of the run, as JSON."""
     clear_rate: dict[str, float] = field(default_factory=dict)
     """Share of recent episodes that reached the flag, per stage."""
-    evaluated: dict[str, float] = field(default_factory=dict)
+    fresh_clear_rate: dict[str, float] = field(default_factory=dict)
     """Clear rates on fresh episodes, if this very policy was evaluated on every stage."""
     architecture: Json = field(default_factory=dict)
     """What the weights' shapes depend on. A checkpoint of another architecture is refused."""
@@ -177,7 +177,9 @@ def described(document: Json, name: str) -> Description:
         global_update=count("global_update"),
         config=get("config", dict, {}),
         clear_rate=_mapping(get("clear_rate", dict, {}), (int, float), f"{name}: clear_rate"),
-        evaluated=_mapping(get("evaluated", dict, {}), (int, float), f"{name}: evaluated"),
+        fresh_clear_rate=_mapping(
+            get("fresh_clear_rate", dict, {}), (int, float), f"{name}: fresh_clear_rate"
+        ),
         architecture=get("architecture", dict, {}),
         rom_sha256=get("rom_sha256", (str, type(None)), None),
         save_index=count("save_index"),

@@ -15,10 +15,11 @@ from warpzone.cluster.commands import spawn_on
 from warpzone.cluster.connection import check_nodes, connected
 from warpzone.envs.config import cores
 from warpzone.master.children import Spawn
+from warpzone.master.opening import open_state
 from warpzone.master.phases import polish_words, specialist_words, student_words
 from warpzone.master.plan import MasterConfig, Plan, make_plan
 from warpzone.master.run import master, rom_digest
-from warpzone.master.state import open_state, run_name
+from warpzone.master.state import run_name
 from warpzone.master.work import Work
 from warpzone.run.stopping import EXIT_OK
 

@@ -224,8 +224,8 @@ def _evaluated_before(outcome: Outcome) -> str:
 
     checkpoints = outcome.folder / "checkpoints"
     for best in described_metas(checkpoints / "best.pt")[:1]:
-        if best.evaluated and best.global_update < outcome.progress.update:
-            rates = ", ".join(f"{stage} {rate:.1%}" for stage, rate in best.evaluated.items())
+        if best.fresh_clear_rate and best.global_update < outcome.progress.update:
+            rates = ", ".join(f"{stage} {rate:.1%}" for stage, rate in best.fresh_clear_rate.items())
             return (
                 f"[train] best checkpoint: update {best.global_update:,}, the best on fresh episodes ({rates}); "
                 f"the newest: {checkpoints / 'latest.pt'}"

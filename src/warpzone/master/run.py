@@ -12,9 +12,10 @@ from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import ConfigError, RomError
 from warpzone.master.children import GroupProcess, Spawn
 from warpzone.master.gpu_sharing import shared_gpu
+from warpzone.master.opening import open_state
 from warpzone.master.phases import PHASES
 from warpzone.master.plan import MasterConfig, Plan, time_needed
-from warpzone.master.state import State, open_state
+from warpzone.master.state import State
 from warpzone.master.work import Failed, Stopped, Work
 from warpzone.run.lock import RunLock
 from warpzone.run.stopping import EXIT_FAILED, EXIT_OK, StopFlag

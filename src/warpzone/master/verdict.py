@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from warpzone.master.state import State
+from warpzone.master.state import State
 
 RANDOM = "random start"
 DECIDING = ("sampled", "sticky", RANDOM)

@@ -273,7 +273,7 @@ class Session:
             global_update=self.progress.update,
             config=self.config.as_dict(),
             clear_rate=self.progress.clear_rate,
-            evaluated=self.evaluated if self.progress.evaluated_at == self.progress.update else {},
+            fresh_clear_rate=self.evaluated if self.progress.evaluated_at == self.progress.update else {},
             architecture=self.config.architecture(),
             rom_sha256=self.plan.rom_sha256,
         )
