@@ -191,7 +191,8 @@ def arrive(work: Work) -> None:
         return
     minutes = ARRIVAL_SHARE * work.left_s() / 60
     job = [
-        "explore", "--checkpoint", work.first_weights(), "--runs-dir", str(work.folder), "--stages", ",".join(entered),
+        "explore", "--checkpoint", work.weights_to_polish(), "--runs-dir", str(work.folder),
+        "--stages", ",".join(entered),
         "--out", str(folder), "--minutes", f"{minutes:.3f}", "--seed", str(work.config.seed),
         "--device", "cuda" if work.plan.preset == "gpu" else "cpu", "--trust-code",
     ]  # fmt: skip
@@ -205,7 +206,7 @@ def polish_words(work: Work) -> list[str]:
     distilled = len(work.plan.groups) > 1
     return recipes.words(
         {"preset": preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
-        {"begin-with": work.first_weights()},
+        {"begin-with": work.weights_to_polish()},
         recipes.STUDENT[preset] if distilled else recipes.specialist(preset, stages), recipes.POLISH,
         {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},
     )  # fmt: skip

@@ -101,7 +101,7 @@ class Work:
         groups = self.plan.groups
         return "student" if len(groups) > 1 else run_name(next(iter(groups)))
 
-    def first_weights(self) -> str:
+    def weights_to_polish(self) -> str:
         """What is polished: the run above, or the earlier agent if nothing is left of it."""
         run = self.first_policy()
         is_left = any((self.folder / run / "checkpoints").glob("*.pt"))
