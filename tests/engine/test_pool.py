@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -159,18 +160,26 @@ def test_threads_that_the_system_refuses_are_named_every_time() -> None:
 
 
 def test_a_machine_is_used_by_one_thread_at_a_time() -> None:
-    machine, state, refused = Machine(rom()), Machine(rom()).save(), []
+    machine, alone, refused = Machine(rom()), Machine(rom()), []
+    state = alone.save()
 
-    def disturb() -> None:
-        while thread.is_alive():
-            try:
-                machine.load(state)
-            except ConfigError as error:
-                refused.append(str(error))
+    def attempt(call: Callable[[], object]) -> None:
+        try:
+            call()
+        except ConfigError as error:
+            refused.append(str(error))
 
-    thread = threading.Thread(target=lambda: [machine.step(0, 500, render=False) for _ in range(20)])
+    def play() -> None:
+        for _ in range(20):
+            attempt(lambda: machine.step(0, 500, render=False))
+
+    thread = threading.Thread(target=play)
     thread.start()
-    disturb()
-    thread.join()
+    while thread.is_alive():
+        attempt(lambda: machine.load(state))
     assert set(refused) == {"Two threads use the machine at once: give each thread its own."}
-    assert machine.frame > 0
+    for console in (machine, alone):
+        console.load(state)
+        console.step(0, 500, render=False)
+    assert machine.frame == alone.frame > 0
+    assert machine.save() == alone.save()
