@@ -8,21 +8,33 @@ namespace wz::python {
 namespace {
 
 using namespace nb::literals;
-using Packed = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Unpacked = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
-nb::bytes pack(Packer& self, const Packed& array) {
-    const std::span<const u8> bytes{static_cast<const u8*>(array.data()), array.nbytes()};
+std::span<const u8> span_of(const Bytes& array) {
+    return {static_cast<const u8*>(array.data()), array.nbytes()};
+}
+
+nb::bytes pack(Packer& self, const Bytes& array) {
     std::vector<u8> packed;
     {
         nb::gil_scoped_release release;
-        packed = self.pack(bytes);
+        packed = self.pack(span_of(array));
     }
     return to_bytes(packed);
 }
 
-void unpack(Packer& self, const nb::bytes& packed, const Unpacked& out) {
-    const std::span<const u8> from{reinterpret_cast<const u8*>(packed.c_str()), packed.size()};
+nb::bytes packed_frames(const FramePacker& self) {
+    std::vector<u8> packed;
+    {
+        nb::gil_scoped_release release;
+        packed = self.packed();
+    }
+    return to_bytes(packed);
+}
+
+void unpack(Packer& self, const Bytes& packed, const Unpacked& out) {
+    const std::span<const u8> from = span_of(packed);
     const std::span<u8> to{static_cast<u8*>(out.data()), out.nbytes()};
     nb::gil_scoped_release release;
     self.unpack(from, to);
@@ -42,6 +54,16 @@ void bind_pack(nb::module_& m) {
             "threads"_a)
         .def("pack", &pack, "array"_a)
         .def("unpack", &unpack, "packed"_a, "out"_a);
+    nb::class_<FramePacker>(m, "FramePacker")
+        .def(
+            "__init__",
+            [](FramePacker* self, int frames, std::int64_t frame_size) {
+                if (frames < 1 || frame_size < 1 || frame_size > (1 << 24) || frames > (1 << 20))
+                    throw PoolError("A packer is for at least one frame of at least one byte.");
+                new (self) FramePacker(frames, static_cast<std::size_t>(frame_size));
+            },
+            "frames"_a, "frame_size"_a)
+        .def("packed", &packed_frames);
 }
 
 }  // namespace wz::python

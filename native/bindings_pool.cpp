@@ -93,18 +93,22 @@ struct Arrays {
     Array<u8> final_observations;
     Array<i32> final_telemetry;
 
-    Results results(const Pool& pool) const {
+    Results results(const Pool& pool, FramePacker* packer = nullptr) const {
         const auto n = static_cast<std::size_t>(pool.environments()), pixels = n * pool.observation_size();
         if (observations.size() != pixels || final_observations.size() != pixels ||
             telemetry.size() != n * smb::kFieldCount || final_telemetry.size() != n * smb::kFieldCount ||
             terminated.size() != n || truncated.size() != n)
             throw PoolError("A buffer has the wrong size for this pool.");
+        if (packer &&
+            (packer->frames() != pool.environments() || packer->frame_size() != pool.observation_size()))
+            throw PoolError("The packer is for other frames than this pool's.");
         return {observations.data(),
                 telemetry.data(),
                 reinterpret_cast<u8*>(terminated.data()),
                 reinterpret_cast<u8*>(truncated.data()),
                 final_observations.data(),
-                final_telemetry.data()};
+                final_telemetry.data(),
+                packer};
     }
 };
 
@@ -112,8 +116,8 @@ struct PoolObject {
     std::optional<Arrays> sent;  ///< what the threads write to until `receive`; goes after the pool
     Pool pool;
 
-    PoolObject(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
-        : pool(std::move(cartridge), std::move(config)) {}
+    PoolObject(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team)
+        : pool(std::move(cartridge), std::move(config), std::move(team)) {}
 };
 
 const i64* checked_actions(const Pool& pool, const Array<const i64>& actions) {
@@ -126,12 +130,12 @@ const i64* checked_actions(const Pool& pool, const Array<const i64>& actions) {
 void reset(PoolObject& self, std::optional<Array<const bool>> mask, std::optional<Array<const u64>> seeds,
            std::optional<nb::bytes> snapshot, Array<u8> observations, Array<i32> telemetry,
            Array<bool> terminated, Array<bool> truncated, Array<u8> final_observations,
-           Array<i32> final_telemetry) {
+           Array<i32> final_telemetry, FramePacker* packer) {
     const auto n = static_cast<std::size_t>(self.pool.environments());
     if ((mask && mask->size() != n) || (seeds && seeds->size() != n))
         throw PoolError("A reset mask or a list of seeds needs one entry for each environment.");
     const Arrays arrays{observations, telemetry, terminated, truncated, final_observations, final_telemetry};
-    const Results to = arrays.results(self.pool);
+    const Results to = arrays.results(self.pool, packer);
     std::vector<u8> blob;
     if (snapshot) blob = to_vector(*snapshot);
     nb::gil_scoped_release release;
@@ -141,10 +145,10 @@ void reset(PoolObject& self, std::optional<Array<const bool>> mask, std::optiona
 
 void step(PoolObject& self, Array<const i64> actions, Array<u8> observations, Array<i32> telemetry,
           Array<bool> terminated, Array<bool> truncated, Array<u8> final_observations,
-          Array<i32> final_telemetry) {
+          Array<i32> final_telemetry, FramePacker* packer) {
     const i64* chosen = checked_actions(self.pool, actions);
     const Arrays arrays{observations, telemetry, terminated, truncated, final_observations, final_telemetry};
-    const Results to = arrays.results(self.pool);
+    const Results to = arrays.results(self.pool, packer);
     nb::gil_scoped_release release;
     self.pool.step(chosen, to);
 }
@@ -176,21 +180,25 @@ void bind_pool(nb::module_& m) {
     nb::class_<PoolObject>(m, "Pool")
         .def(
             "__init__",
-            [](PoolObject* self, const nb::bytes& rom, const nb::kwargs& settings) {
+            [](PoolObject* self, const nb::bytes& rom, const PoolObject* threads_of,
+               const nb::kwargs& settings) {
                 PoolConfig config;
                 SettingReader reader(settings);
                 visit(config, reader);
                 reader.finish();
                 auto cartridge = cartridge_of(rom);
+                auto team = threads_of ? threads_of->pool.team() : nullptr;
                 nb::gil_scoped_release release;
-                new (self) PoolObject(std::move(cartridge), std::move(config));
+                new (self) PoolObject(std::move(cartridge), std::move(config), std::move(team));
             },
-            "rom"_a, "settings"_a)
+            "rom"_a, "threads_of"_a = nb::none(), "settings"_a)
         .def("reset", &reset, "mask"_a.none(), "seeds"_a.none(), "snapshot"_a.none(), "observations"_a,
-             "telemetry"_a, "terminated"_a, "truncated"_a, "final_observations"_a, "final_telemetry"_a)
+             "telemetry"_a, "terminated"_a, "truncated"_a, "final_observations"_a, "final_telemetry"_a,
+             "packer"_a = nb::none())
         .def("send", &send)
         .def("receive", &receive)
-        .def("step", &step)
+        .def("step", &step, "actions"_a, "observations"_a, "telemetry"_a, "terminated"_a, "truncated"_a,
+             "final_observations"_a, "final_telemetry"_a, "packer"_a = nb::none())
         .def_prop_ro("pending", [](const PoolObject& self) { return self.pool.pending(); })
         .def("set_stage_weights",
              [](PoolObject& self, std::vector<double> weights) {

@@ -32,18 +32,24 @@ class Pool::Turn {
     std::atomic<bool>& busy_;
 };
 
-Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
+Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team)
     : cartridge_(std::move(cartridge)),
       config_(checked(std::move(config))),
       resizer_(config_.height, config_.width, config_.top, config_.palette),
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
-      team_(config_.threads, {.pin = config_.pin}) {
+      team_(team ? std::move(team)
+                 : std::make_shared<Team>(config_.threads, Team::Options{.pin = config_.pin})) {
     for (std::size_t i = 0; i < config_.stages.size(); ++i)
         starts_.push_back(start_of(config_.stages[i], memory_of(i)));
     set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
     for (int i = 0; i < config_.environments; ++i)
         slots_.push_back(std::make_unique<Slot>(cartridge_, config_.slot, resizer_));
+}
+
+Pool::~Pool() {
+    // The threads may outlive the pool.
+    if (pending_ && !team_->forked()) team_->finish();
 }
 
 void Pool::set_stage_weights(std::vector<double> weights) {
@@ -184,6 +190,7 @@ void Pool::emit(int index) {
     s.report(to_.telemetry + i, static_cast<std::size_t>(environments()));
     to_.terminated[i] = s.episode().terminated();
     to_.truncated[i] = s.episode().truncated();
+    if (to_.packer) to_.packer->drawn(index, to_.observations);
 }
 
 void Pool::step_one(int index) {
@@ -213,6 +220,11 @@ void Pool::raise(const WorkError& e) {
     }
 }
 
+void Pool::write_to(const Results& to) {
+    to_ = to;
+    if (to_.packer) to_.packer->begin();
+}
+
 void Pool::prepare_step(const i64* actions, const Results& to) {
     if (!begun_) throw PoolError("Call reset before the first step.");
     const i64 count = static_cast<i64>(config_.slot.actions.size());
@@ -221,14 +233,14 @@ void Pool::prepare_step(const i64* actions, const Results& to) {
             throw PoolError("Environment " + std::to_string(i) + ": action " + std::to_string(actions[i]) +
                             " is not one of the actions 0 to " + std::to_string(count - 1) + ".");
     std::copy(actions, actions + environments(), actions_.begin());
-    to_ = to;
+    write_to(to);
 }
 
 void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapshot, const Results& to) {
     const Turn turn(*this);
     if (mask && !begun_)
         throw PoolError("The first reset must be of every environment: leave out reset_mask.");
-    to_ = to;
+    write_to(to);
     const auto item = [&](int i) {
         const auto at = static_cast<std::size_t>(i);
         if (!mask || mask[i]) {
@@ -238,26 +250,26 @@ void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapsh
         }
         emit(i);
     };
-    raise(team_.run(environments(), item));
+    raise(team_->run(environments(), item));
     begun_ = true;
 }
 
 void Pool::send(const i64* actions, const Results& to) {
     const Turn turn(*this);
     prepare_step(actions, to);
-    team_.start(environments(), step_item_);
+    team_->start(environments(), step_item_);
     pending_ = true;
 }
 
 void Pool::receive() {
     const Turn turn(*this, true);
     if (!pending_) throw PoolError("There is nothing to receive: call send first.");
-    if (team_.forked()) {
+    if (team_->forked()) {
         // The threads that had begun the step are the parent's; what they left here is half a step.
         pending_ = begun_ = false;
         throw PoolError("The process was forked while a step was under way: reset the environments first.");
     }
-    const WorkError e = team_.finish();
+    const WorkError e = team_->finish();
     pending_ = false;
     raise(e);
 }
@@ -265,7 +277,7 @@ void Pool::receive() {
 void Pool::step(const i64* actions, const Results& to) {
     const Turn turn(*this);
     prepare_step(actions, to);
-    raise(team_.run(environments(), step_item_));
+    raise(team_->run(environments(), step_item_));
 }
 
 }  // namespace wz

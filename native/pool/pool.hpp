@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "pack/packer.hpp"
 #include "pool/slot.hpp"
 #include "threads/team.hpp"
 
@@ -14,15 +15,18 @@ struct Results {
     u8* observations;  ///< [environments][observation]
     i32* telemetry;    ///< [smb::kFieldCount][environments]
     u8 *terminated, *truncated;
-    u8* final_observations;  ///< like observations; written where an episode ended in SameStep mode
-    i32* final_telemetry;    ///< likewise
+    u8* final_observations;         ///< like observations; written where an episode ended in SameStep mode
+    i32* final_telemetry;           ///< likewise
+    FramePacker* packer = nullptr;  ///< compresses the observations as they are drawn
 };
 
 /// N environments on M threads. One call at a time: a second one from another thread, or one that does not go
 /// with a step under way, is refused with a PoolError.
 class Pool {
   public:
-    Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config);
+    /// With `team`, it uses the threads of another pool, in turn with it.
+    Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team = nullptr);
+    ~Pool();
 
     /// Begins new episodes where `mask` is set (everywhere if null), each on a stage sampled by the weights,
     /// or from `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an
@@ -54,6 +58,7 @@ class Pool {
     void restore(int index, const std::vector<u8>& snapshot);
 
     int environments() const { return config_.environments; }
+    const std::shared_ptr<Team>& team() const { return team_; }
     std::size_t observation_size() const { return slots_[0]->observation_size(); }
     bool pending() const { return pending_; }
 
@@ -62,6 +67,7 @@ class Pool {
     void begin_episode(int index);
     void step_one(int index);
     void emit(int index);
+    void write_to(const Results& to);
     void prepare_step(const i64* actions, const Results& to);
     Slot& slot(int index) { return *slots_[static_cast<std::size_t>(index)]; }
     Slot& slot_at(int index);  ///< checked
@@ -89,7 +95,7 @@ class Pool {
         Pool* pool;
         void operator()(int index) { pool->step_one(index); }
     } step_item_{this};
-    Team team_;
+    std::shared_ptr<Team> team_;
 };
 
 }  // namespace wz

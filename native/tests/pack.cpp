@@ -1,4 +1,5 @@
 // Packing for the network: whatever is packed comes back, and hostile bytes are refused without harm.
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -92,11 +93,40 @@ void test_threads_pack_the_same_bytes() {
     }
 }
 
+void test_frames_packed_as_they_are_drawn_are_the_same_bytes() {
+    Team team(3, {});
+    Packer whole(2);
+    // Frames smaller and larger than a piece, and some that lie in two.
+    for (const auto& [frames, size] :
+         {std::pair{1, 1}, {5, 7056}, {64, 7056}, {9, 21168}, {3, 100'000}, {200, 999}}) {
+        FramePacker packer(frames, static_cast<std::size_t>(size));
+        for (int step = 0; step < 3; ++step) {
+            const std::vector<u8> array = some_bytes(static_cast<std::size_t>(frames * size));
+            std::vector<int> order(static_cast<std::size_t>(frames));
+            for (int i = 0; i < frames; ++i) order[static_cast<std::size_t>(i)] = i;
+            std::shuffle(order.begin(), order.end(), dice);
+            packer.begin();
+            auto draw = [&](int i) { packer.drawn(order[static_cast<std::size_t>(i)], array.data()); };
+            EXPECT(team.run(frames - 1, draw).message.empty());
+            bool threw = false;
+            try {
+                packer.packed();
+            } catch (const std::logic_error&) {
+                threw = true;
+            }
+            EXPECT(threw);
+            draw(frames - 1);
+            EXPECT(packer.packed() == whole.pack(array));
+        }
+    }
+}
+
 }  // namespace
 
 int main() {
     test_every_size_comes_back();
     test_hostile_bytes_are_refused_or_fill_the_array();
     test_threads_pack_the_same_bytes();
+    test_frames_packed_as_they_are_drawn_are_the_same_bytes();
     return test::result("pack");
 }

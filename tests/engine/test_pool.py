@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from warpzone import CheckpointError, ConfigError
-from warpzone.engine import FIELDS, Machine, Pool
+from warpzone.engine import FIELDS, FramePacker, Machine, Packer, Pool
 from warpzone.engine.rom import rom
 
 SETTINGS: dict[str, Any] = {"stages": [(1, 1)], "actions": [0, 128]}
@@ -112,6 +112,51 @@ def test_a_pool_can_be_dropped_with_a_step_under_way() -> None:
         pool.reset(None, None, None, *to)
         pool.send(np.zeros(4, np.int64), *to)
         del pool, to
+
+
+def test_pools_that_share_threads_take_turns() -> None:
+    own = Pool(rom(), environments=6, threads=2, **SETTINGS)
+    lender = Pool(rom(), environments=4, threads=2, **SETTINGS)
+    borrower = Pool(rom(), environments=6, threads_of=lender, **SETTINGS)
+    here, there, lenders, nothing = targets(6), targets(6), targets(4), np.zeros(6, np.int64)
+    own.reset(None, None, None, *here)
+    borrower.reset(None, None, None, *there)
+    lender.reset(None, None, None, *lenders)
+    lender.send(nothing[:4], *lenders)
+    with pytest.raises(ConfigError, match="receive that step first"):
+        borrower.step(nothing, *there)
+    lender.receive()
+    del lender
+    for _ in range(20):
+        own.step(nothing + 1, *here)
+        borrower.step(nothing + 1, *there)
+    for mine, theirs in zip(here[:4], there[:4], strict=True):
+        assert np.array_equal(mine, theirs)
+    borrower.send(nothing, *there)
+    del borrower
+
+
+@pytest.mark.parametrize(("environments", "channels", "stack"), [(1, "y", 1), (20, "y", 1), (9, "rgb", 2)])
+def test_observations_are_packed_as_they_are_drawn(environments: int, channels: str, stack: int) -> None:
+    pool = Pool(
+        rom(), environments=environments, threads=2, autoreset=1, channels=channels, frame_stack=stack,
+        step_limit=7, **SETTINGS,
+    )  # fmt: skip
+    shape, random = (stack * len(channels), 84, 84), np.random.default_rng(0)
+    to, out = targets(environments, shape), np.empty((environments, *shape), np.uint8)
+    packer, whole = FramePacker(environments, out[0].size), Packer(2)
+    with pytest.raises(RuntimeError, match="Not all of the frames"):
+        packer.packed()
+    pool.reset(None, None, None, *to, packer)
+    for _ in range(20):
+        whole.unpack(packer.packed(), out)
+        assert np.array_equal(out, to[0])
+        assert packer.packed() == whole.pack(to[0])
+        pool.step(random.integers(0, 2, environments), *to, packer)
+    with pytest.raises(ConfigError, match="The packer is for other frames"):
+        pool.step(np.zeros(environments, np.int64), *to, FramePacker(environments + 1, out[0].size))
+    with pytest.raises(ConfigError, match="at least one frame"):
+        FramePacker(0, 1)
 
 
 def test_a_snapshot_of_another_region_is_refused() -> None:

@@ -7,6 +7,7 @@ is learned are made where they are used. Nothing here needs Ray or torch.
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
 import threading
 import time
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 import warpzone
 from warpzone.cluster.reply import Ended, Reply
-from warpzone.engine import FIELDS, Machine, Packer, Pool
+from warpzone.engine import FIELDS, FramePacker, Machine, Packer, Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
 from warpzone.envs.config import ViewConfig
@@ -51,9 +52,8 @@ class Host:
 
     def __init__(self, settings: HostSettings) -> None:
         image = find_rom(settings.rom or None)
-        # Two groups at once would have the cores in turn, and both be late.
-        turn = threading.Lock()
-        self.groups = [_Group(image, settings, view, turn) for view in settings.views]
+        threads = _Threads()
+        self.groups = [_Group(image, settings, view, threads) for view in settings.views]
 
     def ready(self) -> str:
         """The name of the machine, once the environments are made."""
@@ -82,12 +82,19 @@ class Host:
         return one.run("reset", [], nobody, None, None)
 
 
+class _Threads:
+    """What all groups of a host share. Two at once would have the cores in turn, and both be late."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.of: Pool | None = None
+
+
 class _Group:
     """A vector of environments of the engine, with the memory of its last results."""
 
-    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, turn: threading.Lock) -> None:
-        view, self.num_envs, self.turn = replace(view, frame_stack=1), settings.num_envs, turn
-        self.packer = Packer(settings.threads)
+    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, threads: _Threads) -> None:
+        view, self.num_envs, self.turn = replace(view, frame_stack=1), settings.num_envs, threads.turn
         dump = identify(image)
         lost_levels = bool(dump and dump.lost_levels)
         # Several hosts may share a machine: pinned threads would all sit on its first cores.
@@ -97,8 +104,10 @@ class _Group:
             "lost_levels": lost_levels, "pin": False,
             "stages": [parse_stage(name, lost_levels=lost_levels) for name in settings.stages],
         })  # fmt: skip
-        self.pool = Pool(image, **pool)
+        self.pool = Pool(image, threads_of=threads.of, **pool)
+        threads.of = threads.of or self.pool
         frames = (self.num_envs, *view.shape)
+        self.frame_packer, self.packer = FramePacker(self.num_envs, math.prod(view.shape)), Packer(threads=1)
         self.frames, self.last_frames = np.zeros(frames, np.uint8), np.zeros(frames, np.uint8)
         self.telemetry, self.last_telemetry = np.zeros((2, len(FIELDS), self.num_envs), np.int32)
         self.terminated, self.truncated = np.zeros((2, self.num_envs), np.bool_)
@@ -111,16 +120,14 @@ class _Group:
                 getattr(self.pool, name)(*given)
             getattr(self.pool, method)(
                 *arguments, self.frames, self.telemetry, self.terminated, self.truncated, self.last_frames,
-                self.last_telemetry,
+                self.last_telemetry, self.frame_packer,
             )  # fmt: skip
-            rows = np.flatnonzero(self.terminated | self.truncated)
-            ended = None
-            if method == "step" and len(rows):
-                last = self.packer.pack(self.last_frames[rows])
-                ended = Ended(rows, last, self.last_telemetry[:, rows])
-            frames, telemetry = self.packer.pack(self.frames), self.packer.pack(self.telemetry)
             seconds = time.perf_counter() - began
-        # A group has one call at a time, so its arrays are as they were.
+        # The next group has its turn. This one has one call at a time, so its arrays are as they were.
+        rows, ended = np.flatnonzero(self.terminated | self.truncated), None
+        if method == "step" and len(rows):
+            ended = Ended(rows, self.packer.pack(self.last_frames[rows]), self.last_telemetry[:, rows])
+        frames, telemetry = self.frame_packer.packed(), self.packer.pack(self.telemetry)
         return Reply(frames, telemetry, self.terminated, self.truncated, ended, seconds).to_bytes()
 
 

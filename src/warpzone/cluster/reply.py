@@ -19,20 +19,20 @@ class Ended(NamedTuple):
     """The last moments of the episodes that ended in a step."""
 
     rows: NDArray[np.int64]
-    frames: bytes
+    frames: bytes | memoryview
     telemetry: NDArray[np.int32]
 
 
 class Reply(NamedTuple):
     """The results of a group of one host. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
 
-    frames: bytes
-    telemetry: bytes
+    frames: bytes | memoryview
+    telemetry: bytes | memoryview
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: Ended | None
     seconds: float
-    """Emulation and compression, without waiting."""
+    """Emulation, with the compression of its frames, without waiting."""
 
     @property
     def num_bytes(self) -> int:
@@ -54,9 +54,9 @@ class Reply(NamedTuple):
     @classmethod
     def from_bytes(cls, data: bytes) -> Reply:
         seconds, n, num_ended, *sizes = HEADER.unpack_from(data)
-        at, compressed = HEADER.size, []
+        at, compressed, view = HEADER.size, [], memoryview(data)
         for size in sizes:
-            compressed.append(data[at : at + size])
+            compressed.append(view[at : at + size])
             at += size
         frames, telemetry, last = compressed
         terminated, truncated = np.frombuffer(data, np.bool_, 2 * n, at).reshape(2, n)

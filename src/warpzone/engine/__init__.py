@@ -1,5 +1,5 @@
 """The compiled console. `Machine` is one; the environments run many of them through `Pool`."""
 
-from warpzone.engine._native import FIELDS, PALETTE, Machine, Packer, Pool, shape_rewards
+from warpzone.engine._native import FIELDS, PALETTE, FramePacker, Machine, Packer, Pool, shape_rewards
 
-__all__ = ["FIELDS", "PALETTE", "Machine", "Packer", "Pool", "shape_rewards"]
+__all__ = ["FIELDS", "PALETTE", "FramePacker", "Machine", "Packer", "Pool", "shape_rewards"]

@@ -81,8 +81,15 @@ class Packer:
     def __init__(self, threads: int) -> None: ...
     def pack(self, array: NDArray[Any]) -> bytes:
         """The bytes of a contiguous array, compressed."""
-    def unpack(self, packed: bytes, out: NDArray[Any]) -> None:
+    def unpack(self, packed: bytes | memoryview, out: NDArray[Any]) -> None:
         """Fill a contiguous array; ValueError if it is not as large as the packed one."""
+
+class FramePacker:
+    """Compresses the observations of a pool as its threads draw them, to the same bytes as a `Packer`."""
+
+    def __init__(self, frames: int, frame_size: int) -> None: ...
+    def packed(self) -> bytes:
+        """Those of the last step or reset that was given this packer."""
 
 class PoolSettings(TypedDict, total=False):
     """The settings of a `Pool`; checked, with their defaults, in native/pool/config.*."""
@@ -114,7 +121,9 @@ class PoolSettings(TypedDict, total=False):
     actions: list[int]
 
 class Pool:
-    def __init__(self, rom: bytes, **settings: Unpack[PoolSettings]) -> None: ...
+    def __init__(
+        self, rom: bytes, threads_of: Pool | None = None, **settings: Unpack[PoolSettings]
+    ) -> None: ...
     def reset(
         self,
         mask: _Bool | None,
@@ -126,6 +135,7 @@ class Pool:
         truncated: _Bool,
         final_observations: _U8,
         final_telemetry: _I32,
+        packer: FramePacker | None = None,
     ) -> None: ...
     def send(
         self,
@@ -146,6 +156,7 @@ class Pool:
         truncated: _Bool,
         final_observations: _U8,
         final_telemetry: _I32,
+        packer: FramePacker | None = None,
     ) -> None: ...
     def receive(self) -> None: ...
     @property
