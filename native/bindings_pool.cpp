@@ -116,8 +116,8 @@ struct PoolObject {
     std::optional<Arrays> sent;  ///< what the threads write to until `receive`; goes after the pool
     Pool pool;
 
-    PoolObject(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team)
-        : pool(std::move(cartridge), std::move(config), std::move(team)) {}
+    PoolObject(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
+        : pool(std::move(cartridge), std::move(config)) {}
 };
 
 const i64* checked_actions(const Pool& pool, const Array<const i64>& actions) {
@@ -180,18 +180,16 @@ void bind_pool(nb::module_& m) {
     nb::class_<PoolObject>(m, "Pool")
         .def(
             "__init__",
-            [](PoolObject* self, const nb::bytes& rom, const PoolObject* threads_of,
-               const nb::kwargs& settings) {
+            [](PoolObject* self, const nb::bytes& rom, const nb::kwargs& settings) {
                 PoolConfig config;
                 SettingReader reader(settings);
                 visit(config, reader);
                 reader.finish();
                 auto cartridge = cartridge_of(rom);
-                auto team = threads_of ? threads_of->pool.team() : nullptr;
                 nb::gil_scoped_release release;
-                new (self) PoolObject(std::move(cartridge), std::move(config), std::move(team));
+                new (self) PoolObject(std::move(cartridge), std::move(config));
             },
-            "rom"_a, "threads_of"_a = nb::none(), "settings"_a)
+            "rom"_a, "settings"_a)
         .def("reset", &reset, "mask"_a.none(), "seeds"_a.none(), "snapshot"_a.none(), "observations"_a,
              "telemetry"_a, "terminated"_a, "truncated"_a, "final_observations"_a, "final_telemetry"_a,
              "packer"_a = nb::none())

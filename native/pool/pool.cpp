@@ -32,24 +32,18 @@ class Pool::Turn {
     std::atomic<bool>& busy_;
 };
 
-Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team)
+Pool::Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config)
     : cartridge_(std::move(cartridge)),
       config_(checked(std::move(config))),
       resizer_(config_.height, config_.width, config_.top, config_.palette),
       queued_(static_cast<std::size_t>(config_.environments)),
       actions_(static_cast<std::size_t>(config_.environments)),
-      team_(team ? std::move(team)
-                 : std::make_shared<Team>(config_.threads, Team::Options{.pin = config_.pin})) {
+      team_(config_.threads, {.pin = config_.pin}) {
     for (std::size_t i = 0; i < config_.stages.size(); ++i)
         starts_.push_back(start_of(config_.stages[i], memory_of(i)));
     set_stage_weights(std::vector<double>(config_.stages.size(), 1.0));
     for (int i = 0; i < config_.environments; ++i)
         slots_.push_back(std::make_unique<Slot>(cartridge_, config_.slot, resizer_));
-}
-
-Pool::~Pool() {
-    // The threads may outlive the pool.
-    if (pending_ && !team_->forked()) team_->finish();
 }
 
 void Pool::set_stage_weights(std::vector<double> weights) {
@@ -250,26 +244,26 @@ void Pool::reset(const u8* mask, const u64* seeds, const std::vector<u8>* snapsh
         }
         emit(i);
     };
-    raise(team_->run(environments(), item));
+    raise(team_.run(environments(), item));
     begun_ = true;
 }
 
 void Pool::send(const i64* actions, const Results& to) {
     const Turn turn(*this);
     prepare_step(actions, to);
-    team_->start(environments(), step_item_);
+    team_.start(environments(), step_item_);
     pending_ = true;
 }
 
 void Pool::receive() {
     const Turn turn(*this, true);
     if (!pending_) throw PoolError("There is nothing to receive: call send first.");
-    if (team_->forked()) {
+    if (team_.forked()) {
         // The threads that had begun the step are the parent's; what they left here is half a step.
         pending_ = begun_ = false;
         throw PoolError("The process was forked while a step was under way: reset the environments first.");
     }
-    const WorkError e = team_->finish();
+    const WorkError e = team_.finish();
     pending_ = false;
     raise(e);
 }
@@ -277,7 +271,7 @@ void Pool::receive() {
 void Pool::step(const i64* actions, const Results& to) {
     const Turn turn(*this);
     prepare_step(actions, to);
-    raise(team_->run(environments(), step_item_));
+    raise(team_.run(environments(), step_item_));
 }
 
 }  // namespace wz

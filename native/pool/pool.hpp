@@ -24,9 +24,7 @@ struct Results {
 /// with a step under way, is refused with a PoolError.
 class Pool {
   public:
-    /// With `team`, it uses the threads of another pool, in turn with it.
-    Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config, std::shared_ptr<Team> team = nullptr);
-    ~Pool();
+    Pool(std::shared_ptr<const Cartridge> cartridge, PoolConfig config);
 
     /// Begins new episodes where `mask` is set (everywhere if null), each on a stage sampled by the weights,
     /// or from `snapshot` if it is not null. `seeds` (null to keep the streams) holds one number an
@@ -58,7 +56,6 @@ class Pool {
     void restore(int index, const std::vector<u8>& snapshot);
 
     int environments() const { return config_.environments; }
-    const std::shared_ptr<Team>& team() const { return team_; }
     std::size_t observation_size() const { return slots_[0]->observation_size(); }
     bool pending() const { return pending_; }
 
@@ -95,7 +92,7 @@ class Pool {
         Pool* pool;
         void operator()(int index) { pool->step_one(index); }
     } step_item_{this};
-    std::shared_ptr<Team> team_;
+    Team team_;
 };
 
 }  // namespace wz

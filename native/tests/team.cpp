@@ -114,27 +114,6 @@ void no_thread_without_a_share() {
     EXPECT(!seen.contains(3));
 }
 
-void one_job_at_a_time() {
-    Team team(2, kOften);
-    std::atomic<int> sum = 0;
-    auto task = [&](int item, int) { sum += item; };
-    for (int i = 0; i < 3; ++i) {
-        team.start(10, task);
-        for (const bool runs : {true, false}) {
-            bool refused = false;
-            try {
-                runs ? void(team.run(10, task)) : team.start(10, task);
-            } catch (const ThreadError&) {
-                refused = true;
-            }
-            EXPECT(refused);
-        }
-        team.finish();
-        EXPECT(team.run(10, task).index == -1);
-    }
-    EXPECT(sum == 6 * 45);
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 void refused_threads_are_told_each_time() {}  // sanitizers need the address space themselves
 #else
@@ -260,7 +239,6 @@ int main() {
     the_first_error_is_told();
     a_slow_thread_holds_nobody_up();
     no_thread_without_a_share();
-    one_job_at_a_time();
     a_forked_child_has_its_own_threads();
     busy_cores_change_nothing();
     return wz::test::result("team");

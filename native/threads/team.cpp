@@ -131,16 +131,8 @@ void Team::do_item(int item, int which) {
 }
 
 void Team::begin(int count, Call call, const void* task, int helpers) {
-    if (forked()) at_work_ = false;  // the parent was
-    if (at_work_.exchange(true))
-        throw ThreadError("These threads are at work for other environments: receive that step first.");
     if (count < 2 && helpers < threads_) helpers = 0;
-    try {
-        if (helpers > 0) require_threads(helpers);
-    } catch (...) {
-        at_work_ = false;
-        throw;
-    }
+    if (helpers > 0) require_threads(helpers);
     error_ = {};
     begun_ = Clock::now();
     often_ = begun_ - finished_ < options_.look_if_often;
@@ -168,27 +160,16 @@ WorkError Team::work_as_caller() {
     }
     const auto used = cores::time_used();
     work(0);
-    await_end();
+    WorkError error = finish();
     callers_time_ += finished_ - begun_;
     callers_used_ += cores::time_used() - used;
-    if (callers_time_ < std::chrono::milliseconds(40)) return end();
+    if (callers_time_ < std::chrono::milliseconds(40)) return error;
     if (callers_used_ < 0.75 * callers_time_) contested_until_ = finished_ + std::chrono::seconds(1);
     callers_time_ = callers_used_ = {};
-    return end();
-}
-
-WorkError Team::finish() {
-    await_end();
-    return end();
-}
-
-WorkError Team::end() {
-    WorkError error = error_;
-    at_work_ = false;
     return error;
 }
 
-void Team::await_end() {
+WorkError Team::finish() {
     int left = unfinished_.load();
     if (left <= threads_) {
         // The others are at their last items.
@@ -200,6 +181,7 @@ void Team::await_end() {
     }
     if (left != 0) wait_for_end(left);
     finished_ = Clock::now();
+    return error_;
 }
 
 void Team::wait_for_end(int left) {

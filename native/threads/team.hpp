@@ -20,8 +20,7 @@ struct WorkError {
     std::string message;
 };
 
-/// The system refuses to start a thread, or the threads are at work already. The message is a sentence for
-/// the user.
+/// The system refuses to start a thread. The message is a sentence for the user.
 struct ThreadError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -56,8 +55,7 @@ class Team {
 
     /// Calls task(item, worker), or task(item), for every item in [0, count) on the caller and threads() - 1
     /// others. Returns when all are done: the error with the lowest index, or one with index -1. `worker`
-    /// tells them apart: 0 is the caller. Throws ThreadError before any item is begun, also while another job
-    /// is under way.
+    /// tells them apart: 0 is the caller. Throws ThreadError before any item is begun.
     template <class Task>
     WorkError run(int count, Task& task) {
         begin(count, task, threads_ - 1);
@@ -94,8 +92,6 @@ class Team {
     void work(int which);
     void do_item(int item, int which);
     WorkError work_as_caller();
-    void await_end();
-    WorkError end();
     void wait_for_end(int left);
     bool has_all_cores() const { return threads_ > 1 && threads_ == static_cast<int>(cores_.size()); }
     void keep_off_callers_core();
@@ -125,7 +121,6 @@ class Team {
     const std::unique_ptr<Share[]> shares_;
     const std::unique_ptr<Worker[]> workers_;
     const std::vector<int> cores_;
-    std::atomic<bool> at_work_{false};  ///< from the beginning of a job until its end was waited for
     int pid_ = 0;
     std::vector<std::thread> team_;
 

@@ -114,28 +114,6 @@ def test_a_pool_can_be_dropped_with_a_step_under_way() -> None:
         del pool, to
 
 
-def test_pools_that_share_threads_take_turns() -> None:
-    own = Pool(rom(), environments=6, threads=2, **SETTINGS)
-    lender = Pool(rom(), environments=4, threads=2, **SETTINGS)
-    borrower = Pool(rom(), environments=6, threads_of=lender, **SETTINGS)
-    here, there, lenders, nothing = targets(6), targets(6), targets(4), np.zeros(6, np.int64)
-    own.reset(None, None, None, *here)
-    borrower.reset(None, None, None, *there)
-    lender.reset(None, None, None, *lenders)
-    lender.send(nothing[:4], *lenders)
-    with pytest.raises(ConfigError, match="receive that step first"):
-        borrower.step(nothing, *there)
-    lender.receive()
-    del lender
-    for _ in range(20):
-        own.step(nothing + 1, *here)
-        borrower.step(nothing + 1, *there)
-    for mine, theirs in zip(here[:4], there[:4], strict=True):
-        assert np.array_equal(mine, theirs)
-    borrower.send(nothing, *there)
-    del borrower
-
-
 @pytest.mark.parametrize(("environments", "channels", "stack"), [(1, "y", 1), (20, "y", 1), (9, "rgb", 2)])
 def test_observations_are_packed_as_they_are_drawn(environments: int, channels: str, stack: int) -> None:
     pool = Pool(

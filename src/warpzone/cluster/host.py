@@ -52,8 +52,9 @@ class Host:
 
     def __init__(self, settings: HostSettings) -> None:
         image = find_rom(settings.rom or None)
-        threads = _Threads()
-        self.groups = [_Group(image, settings, view, threads) for view in settings.views]
+        # Two groups at once would have the cores in turn, and both be late.
+        turn = threading.Lock()
+        self.groups = [_Group(image, settings, view, turn) for view in settings.views]
 
     def ready(self) -> str:
         """The name of the machine, once the environments are made."""
@@ -82,19 +83,11 @@ class Host:
         return one.run("reset", [], nobody, None, None)
 
 
-class _Threads:
-    """What all groups of a host share. Two at once would have the cores in turn, and both be late."""
-
-    def __init__(self) -> None:
-        self.turn = threading.Lock()
-        self.of: Pool | None = None
-
-
 class _Group:
     """A vector of environments of the engine, with the memory of its last results."""
 
-    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, threads: _Threads) -> None:
-        view, self.num_envs, self.turn = replace(view, frame_stack=1), settings.num_envs, threads.turn
+    def __init__(self, image: bytes, settings: HostSettings, view: ViewConfig, turn: threading.Lock) -> None:
+        view, self.num_envs, self.turn = replace(view, frame_stack=1), settings.num_envs, turn
         dump = identify(image)
         lost_levels = bool(dump and dump.lost_levels)
         # Several hosts may share a machine: pinned threads would all sit on its first cores.
@@ -104,8 +97,7 @@ class _Group:
             "lost_levels": lost_levels, "pin": False,
             "stages": [parse_stage(name, lost_levels=lost_levels) for name in settings.stages],
         })  # fmt: skip
-        self.pool = Pool(image, threads_of=threads.of, **pool)
-        threads.of = threads.of or self.pool
+        self.pool = Pool(image, **pool)
         frames = (self.num_envs, *view.shape)
         self.frame_packer, self.packer = FramePacker(self.num_envs, math.prod(view.shape)), Packer(threads=1)
         self.frames, self.last_frames = np.zeros(frames, np.uint8), np.zeros(frames, np.uint8)

@@ -121,9 +121,7 @@ class PoolSettings(TypedDict, total=False):
     actions: list[int]
 
 class Pool:
-    def __init__(
-        self, rom: bytes, threads_of: Pool | None = None, **settings: Unpack[PoolSettings]
-    ) -> None: ...
+    def __init__(self, rom: bytes, **settings: Unpack[PoolSettings]) -> None: ...
     def reset(
         self,
         mask: _Bool | None,
