@@ -6,6 +6,9 @@
     python bench/sittings.py take OUT carry    # here, after each: what came back goes along next time
     python bench/sittings.py give carry    # there, before `sit`, where it is too large to travel at once
 
+`sit --slim` leaves the plan, the agent and the trails of a master alone, about two megabytes: it goes on from them with
+new runs.
+
 `sit` installs what `pack` collected, unpacks where the last sitting stopped, runs a command of warpzone or a script of
 ours until so many seconds after its own start, stops it as Ctrl-C would, and leaves the folder STATE in BACK in pieces
 of 13 MB, four at a time. That machine needs Python, torch, NumPy, a compiler and CMake.
@@ -24,6 +27,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +56,18 @@ for best in pathlib.Path(sys.argv[1]).glob("*/{BEST}"):
 """
 """Of the best checkpoints below a folder, leave what teaching and evaluation need: weights in half precision, which
 then compress to half of their size."""
+SLIM = ("master.json", "agent.*", "eval.*", "game.json", "trails")
+ROUND_AGENT = """
+import pathlib, sys
+from safetensors import safe_open
+from safetensors.torch import save_file
+for path in pathlib.Path(sys.argv[1]).glob("agent.safetensors"):
+    with safe_open(path, "pt") as agent:
+        weights = {name: agent.get_tensor(name) for name in agent.keys()}
+        about = agent.metadata()
+    save_file({name: weight.half().to(weight.dtype) for name, weight in weights.items()}, path, about)
+"""
+"""The same for the agent of a master."""
 
 
 def pack(carry: Path, machine: str, python: str) -> None:
@@ -69,7 +85,7 @@ def pack(carry: Path, machine: str, python: str) -> None:
     print(f"{size_mb(carry):.1f} MB in {carry}")
 
 
-def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) -> None:
+def sit(carry: Path, back: Path, state: Path, seconds: float, slim: bool, words: list[str]) -> None:
     ends_at = time.monotonic() + seconds
     variables = install(carry, Path("build/sitting/site"))
     if not state.exists():
@@ -93,7 +109,7 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, words: list[str]) 
             except subprocess.TimeoutExpired:
                 child.kill()
     print(log.read_text()[-3000:])
-    pieces = pack_state(state, variables)
+    pieces = pack_state(state, variables, slim)
     if (state / "master.json").exists():
         shutil.copy(state / "master.json", back)
     print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(kept(state)):.1f} MB")
@@ -122,8 +138,9 @@ def kept(state: Path) -> Path:
     return state.with_name(f"{state.name}-pieces")
 
 
-def pack_state(state: Path, variables: dict[str, str]) -> int:
-    """Pack what a run or a master resumes from, in pieces; of a best checkpoint, its weights."""
+def pack_state(state: Path, variables: dict[str, str], slim: bool = False) -> int:
+    """Pack what a run or a master resumes from, in pieces; of a best checkpoint, its weights; of a slim state, what a
+    master can't do without."""
     to = kept(state)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
@@ -137,13 +154,14 @@ def pack_state(state: Path, variables: dict[str, str]) -> int:
         for run, one in runs.items()
         if (one["status"] == "done" or run.startswith("polished")) and (state / run / BEST).exists()
     }
-    with tempfile.TemporaryDirectory(dir=to) as slim:
-        copy = Path(slim) / "state"
+    with tempfile.TemporaryDirectory(dir=to) as together:
+        copy = Path(together) / "state"
         shutil.copytree(state, copy, ignore=lambda folder, names: {
-            name for name in names if is_left_behind((Path(folder) / name).relative_to(state), over)
+            name for name in names if is_left_behind((Path(folder) / name).relative_to(state), over, slim)
         })  # fmt: skip
         if master.exists():
-            subprocess.run([sys.executable, "-c", KEEP_WEIGHTS, str(copy)], check=True, env=variables)
+            script = ROUND_AGENT if slim else KEEP_WEIGHTS
+            subprocess.run([sys.executable, "-c", script, str(copy)], check=True, env=variables)
         archive = to / "state.tar.xz"
         with tarfile.open(archive, "w:xz", preset=0) as tar:
             tar.add(copy, arcname=".")
@@ -172,8 +190,10 @@ def give(carry: Path, state: Path) -> None:
     print(f"{len(list(kept(state).glob('state.*')))} pieces here")
 
 
-def is_left_behind(path: Path, over: set[str]) -> bool:
+def is_left_behind(path: Path, over: set[str], slim: bool) -> bool:
     """Whether training resumes as well without this file or folder; the runs in `over` are not trained on."""
+    if slim and not any(fnmatch(path.parts[0], pattern) for pattern in SLIM):
+        return True
     if any(part in LEFT_BEHIND for part in path.parts) or path.suffix == ".mp4":
         return True
     if path.parent.name != "checkpoints":
@@ -228,6 +248,9 @@ def main() -> None:
     sitting.add_argument("carry", type=Path)
     sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
     sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
+    sitting.add_argument(
+        "--slim", action="store_true", help="keep only the plan, the agent and the trails of a master"
+    )
     resting = commands.add_parser("rest", help="further pieces, where they were too many for one answer")
     resting.add_argument("back", type=Path)
     giving = commands.add_parser("give", help="keep the pieces that came along for the sitting to come")
@@ -243,7 +266,7 @@ def main() -> None:
     elif given.command == "sit":
         if not words:
             parser.error("name the command after --, such as -- master --stages all --out STATE")
-        sit(given.carry, given.back, given.state, given.seconds, words)
+        sit(given.carry, given.back, given.state, given.seconds, given.slim, words)
     elif given.command == "rest":
         rest(given.back, given.state)
     elif given.command == "give":

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
 from warpzone.checkpoints.sidecar import CheckpointMeta
@@ -97,6 +99,23 @@ def test_what_training_resumes_from_is_kept_and_nothing_else(
         assert torch.equal(weights["policy"]["weight"], learner["policy"]["weight"].half().float())
     latest = load_checkpoint(again / "student" / "checkpoints" / "latest.pt").of_training()["learner"]
     assert torch.equal(latest["moments"], learner["moments"])
+
+
+def test_of_a_slim_state_the_plan_the_agent_and_the_trails_are_kept(tmp_path: Path) -> None:
+    state, again = tmp_path / "state", tmp_path / "again"
+    save_checkpoint(state / "student" / "checkpoints", "best", {"learner": {}}, META)
+    (state / "trails").mkdir()
+    for name in ("master.json", "agent.json", "trails/1-1.json"):
+        (state / name).write_text(json.dumps({"specialists": {}, "policies": {}}))
+    weights = torch.randn(64, 8)
+    save_file({"weight": weights}, state / "agent.safetensors", {"card": "its own"})
+    sittings.pack_state(state, dict(os.environ), slim=True)
+    sittings.unpack(list(sittings.kept(state).iterdir()), again)
+    kept = {str(path.relative_to(again)) for path in again.rglob("*") if path.is_file()}
+    assert kept == {"master.json", "agent.json", "agent.safetensors", "trails/1-1.json"}
+    with safe_open(again / "agent.safetensors", "pt") as agent:
+        assert agent.metadata() == {"card": "its own"}
+        assert torch.equal(agent.get_tensor("weight"), weights.half().float())
 
 
 def test_a_sitting_that_left_nothing_replaces_nothing(tmp_path: Path) -> None:
