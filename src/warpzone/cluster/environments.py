@@ -23,8 +23,8 @@ Result = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArra
 
 
 class HostEnvironments:
-    """One group of environments of every host of a fleet, as one vector. A thread of its own waits for the replies and
-    unpacks them, while the policy acts for another group.
+    """One group of environments of every host of a fleet, as one vector. A thread of its own calls the hosts, waits for
+    their replies and unpacks them, while the policy acts for another group.
 
     Episodes of a host that was lost end as truncated where they were seen last, without a reward;
     `info["worker_lost"]` marks them, and nobody counts them.
@@ -46,7 +46,7 @@ class HostEnvironments:
         self._now = self._next_memory()
         self._later: list[list[Later]] = [[] for _ in fleet.slots]
         self.weights: list[float] | None = None
-        self._receiver = ThreadPoolExecutor(1, f"receiver-{group}")
+        self._caller = ThreadPoolExecutor(1, f"caller-{group}")
         self._received: Future[Result] | None = None
 
     # ---- stepping ----
@@ -65,9 +65,8 @@ class HostEnvironments:
     def send(self, actions: NDArray[np.int64]) -> None:
         """Start a step and return at once."""
         chosen = [actions[rows].astype(np.uint8).tobytes() for rows in self._rows()]
-        self.fleet.send(self.group, chosen, self._later)
-        self._later = [[] for _ in self.fleet.slots]
-        self._received = self._receiver.submit(self._receive)
+        later, self._later = self._later, [[] for _ in self.fleet.slots]
+        self._received = self._caller.submit(self._step, chosen, later)
 
     def recv(self) -> Result:
         """Wait for the step that `send` started; a host that is lost meanwhile is replaced."""
@@ -80,7 +79,8 @@ class HostEnvironments:
                 self._later[host] = [due for due in self._later[host] if due[0] != "queue_start"]
         return result
 
-    def _receive(self) -> Result:
+    def _step(self, chosen: Sequence[bytes], later: Sequence[list[Later]]) -> Result:
+        self.fleet.send(self.group, chosen, later)
         before, memory = self._now, self._next_memory()
         lost = np.zeros(self.num_envs, np.bool_)
         last_frames, ended = before.observations, before.telemetry
@@ -153,7 +153,7 @@ class HostEnvironments:
     def close(self) -> None:
         """Let the hosts go."""
         self.fleet.close()
-        self._receiver.shutdown(wait=False)
+        self._caller.shutdown(wait=False)
 
     # ---- inside ----
 
