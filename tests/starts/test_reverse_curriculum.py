@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.starts.moments import bare
 from warpzone.starts.reverse_curriculum import (
     BEFORE,
     BEHIND,
@@ -51,7 +52,7 @@ def ended(
 
 
 def backward(seed: int = 0, patience: int = 0) -> tuple[ReverseCurriculum, Recorder]:
-    ways = {1: [[bytes([n])] for n in range(40)]}
+    ways = {1: [[bare(bytes([n]))] for n in range(40)]}
     config = TrailConfig(trail_share=1.0, trail_patience=patience)
     made = ReverseCurriculum(ways, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), seed)
     envs = Recorder()
@@ -71,7 +72,7 @@ def drawn_from(way: Way) -> NDArray[np.float64]:
 
 
 def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
-    way = Way([[bytes([n])] for n in range(40)])
+    way = Way([[bare(bytes([n]))] for n in range(40)])
     assert way.parts == PARTS
     way.cleared[:10] = 0.0
     way.cleared[10] = 0.5
@@ -85,7 +86,7 @@ def test_starts_are_drawn_where_success_is_lost_and_where_it_is_open() -> None:
 
 
 def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
-    way = Way([[bytes([n])] for n in range(200)])
+    way = Way([[bare(bytes([n]))] for n in range(200)])
     way.cleared[10:] = 1.0
     way.cleared[9] = 0.2
     way.each[98:] = 1.0
@@ -96,7 +97,7 @@ def test_within_a_part_starts_are_drawn_where_success_is_lost() -> None:
 
 
 def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
-    way = Way([[bytes([n])] for n in range(40)])
+    way = Way([[bare(bytes([n]))] for n in range(40)])
     # Part 8 can be cleared, so that nobody needs to learn how to get out of the trouble in parts 12 to 14.
     way.cleared[8:] = 0.9
     way.cleared[12:15] = 0.0
@@ -107,7 +108,7 @@ def test_a_place_that_is_worse_than_one_before_it_is_let_be() -> None:
 
 
 def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -> None:
-    way = Way([[bytes([n, m]) for m in range(10)] for n in range(30)])
+    way = Way([[bare(bytes([n, m])) for m in range(10)] for n in range(30)])
     assert way.frontier() == 300
     random = np.random.default_rng(0)
 
@@ -134,7 +135,7 @@ def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -
 
 
 def test_where_the_end_is_seldom_reached_from_further_on_that_is_practised_first() -> None:
-    way = Way([[bytes([n, m]) for m in range(10)] for n in range(40)])
+    way = Way([[bare(bytes([n, m])) for m in range(10)] for n in range(40)])
     random = np.random.default_rng(0)
 
     def share_of_the_last_three_parts() -> float:
@@ -151,7 +152,7 @@ def test_where_the_end_is_seldom_reached_from_further_on_that_is_practised_first
 
 
 def test_what_became_of_a_start_counts_for_its_part_of_the_way() -> None:
-    way = Way([[bytes([n])] for n in range(40)])
+    way = Way([[bare(bytes([n]))] for n in range(40)])
     for _ in range(100):
         way.ended(39, True)
         way.ended(0, False)
@@ -167,12 +168,12 @@ def test_the_clear_rate_along_trails_counts_all_stages() -> None:
 
 
 def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_place() -> None:
-    way = Way([[b"a"] * 20, [b"b", b"c", b"d"], [b"e"] * 20])
+    way = Way([[bare(b"a")] * 20, [bare(b"b"), bare(b"c"), bare(b"d")], [bare(b"e")] * 20])
     way.cleared[:] = way.each[:] = 0.0, 0.0, 1.0
     share = drawn_from(way)
     assert share[20:23] == pytest.approx(np.full(3, (1 - EVEN + EVEN / 3) / 3), abs=0.03)
     for start, place in ((0, 0), (19, 0), (20, 1), (22, 1)):
-        assert way.starts[start] == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
+        assert way.starts[start].snapshot == b"aabd"[(0, 19, 20, 22).index(start) :][:1]
         before = way.each.copy()
         way.ended(start, True)
         assert np.flatnonzero(way.each != before).tolist() == [place]
@@ -180,7 +181,7 @@ def test_at_a_place_any_moment_is_drawn_and_what_became_of_it_counts_for_the_pla
 
 
 def test_short_ways_have_as_many_parts_as_places() -> None:
-    way = Way([[b"a"], [b"b"], [b"c"]])
+    way = Way([[bare(b"a")], [bare(b"b")], [bare(b"c")]])
     assert {way.choose(np.random.default_rng(i)) for i in range(400)} == {0, 1, 2}
     way.ended(2, True)
     assert way.cleared.tolist() == [0, 0, pytest.approx(0.05)]
@@ -318,7 +319,7 @@ def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
 
     def search(stage: int) -> list[list[bytes]]:
         searched.append(stage)
-        return [[bytes([i])] for i in range(40)]
+        return [[bare(bytes([i]))] for i in range(40)]
 
     config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=10)
     made = ReverseCurriculum({}, ["1-1", "4-4"], config, lambda: np.array([0.0, 1.0]), search=search)
@@ -331,7 +332,9 @@ def test_a_trail_is_searched_once_plain_learning_makes_no_progress() -> None:
     assert len(envs.queued) > 5
     assert list(made.metrics()["trail_cleared"]) == ["4-4"]
     # A resumed run that has the trail by now resumes its patience, and what was learned along it.
-    again = ReverseCurriculum({1: [[bytes([i])] for i in range(40)]}, made.stages, config, made._weights)
+    again = ReverseCurriculum(
+        {1: [[bare(bytes([i]))] for i in range(40)]}, made.stages, config, made._weights
+    )
     again.load_state_dict(made.state_dict())
     assert again.ways[1].patience == 0
     assert again.state_dict()["ways"]["4-4"] == made.state_dict()["ways"]["4-4"]
@@ -368,7 +371,7 @@ def test_a_search_that_was_broken_off_begins_again_after_a_resume() -> None:
 
     def search(stage: int) -> list[list[bytes]]:
         searched.append(stage)
-        return [] if is_stopping else [[bytes([i])] for i in range(40)]
+        return [] if is_stopping else [[bare(bytes([i]))] for i in range(40)]
 
     config = TrailConfig(trails="auto", trail_share=1.0, trail_patience=0)
     made = ReverseCurriculum({}, ["4-4", "7-4"], config, lambda: np.array([0.5, 0.5]), search=search)

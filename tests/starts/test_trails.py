@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tests.run.small_runs import measured, saved_state, small_run
+from tests.starts.moments import bare
 from warpzone.envs.actions import action_names
 from warpzone.envs.make import make_envs
 from warpzone.envs.telemetry import blocks
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
-from warpzone.run.build import rom_digest
 from warpzone.run.presets import CPU
-from warpzone.starts.exploration import SEARCH_ON, Explorer, cells_of, find_trail
+from warpzone.starts.exploration import SEARCH_ON, Explorer, cells_of
 from warpzone.starts.reverse_curriculum import TrailConfig
 from warpzone.starts.trails import (
     EXCURSION,
@@ -32,23 +32,10 @@ from warpzone.starts.trails import (
     load_trail,
     load_ways,
     places_along,
-    save_trail,
 )
 
 VIEW = replace(CPU.view, noop_max=30)
 FOUND = ((1, b"."), (2, b"."), (3, b"#"), (2, b"#"), (1, b"#"), (4, b"#"))
-
-
-@pytest.fixture(scope="module")
-def trail() -> Trail:
-    found = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3, minutes=5)
-    assert found is not None
-    return found
-
-
-@pytest.fixture
-def folder(trail: Trail, tmp_path: Path) -> Path:
-    return save_trail(trail, tmp_path / "trails").parent
 
 
 def test_the_way_that_was_found_leads_to_the_flag_on_an_environment_of_its_own(trail: Trail) -> None:
@@ -82,7 +69,7 @@ def test_a_trail_is_kept_as_text_and_read_back(trail: Trail, folder: Path) -> No
 def test_the_places_along_it_follow_each_other_closely(trail: Trail) -> None:
     along = places_along(trail, VIEW)
     assert len(along) > 40
-    starts = [moments[0] for moments in along]
+    starts = [moments[0].snapshot for moments in along]
     envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
     envs.reset(seed=0)
     places: list[tuple[int, int, int]] = []
@@ -112,7 +99,7 @@ def visited(*visits: tuple[int, int], apart: int = LOOP) -> list[_Visit]:
     """Visits some decisions apart; with LOOP between them, those of a loop are long ago."""
     seen: list[_Visit] = []
     for i, (place, ground) in enumerate(visits):
-        _visit(seen, _Visit((place,), ground, apart * i, stands=True, moments=(bytes([i]),)))
+        _visit(seen, _Visit((place,), ground, apart * i, stands=True, moments=(bare(bytes([i])),)))
     return seen
 
 
@@ -175,7 +162,8 @@ def test_every_decision_at_a_place_is_a_moment_of_it() -> None:
     """Where 'down' must be pressed to the pixel, the start may be one step before it as well as ten."""
     # Also those without new ground, and only of the last time there.
     assert [
-        visit.moments for visit in visited((1, 10), (1, 10), (2, 10), (1, 10), (1, 10), (1, 14), (2, 20))
+        tuple(moment.snapshot for moment in visit.moments)
+        for visit in visited((1, 10), (1, 10), (2, 10), (1, 10), (1, 10), (1, 14), (2, 20))
     ] == [
         (b"\x03", b"\x04", b"\x05"),
         (b"\x06",),
@@ -189,7 +177,7 @@ def test_no_decision_of_the_way_is_left_out_but_those_of_loops(trail: Trail) -> 
     envs.reset(seed=0)
     at: list[tuple[int, int]] = []
     for moment in moments:
-        _, info = envs.reset(options={"snapshot": moment})
+        _, info = envs.reset(options={"snapshot": moment.snapshot})
         at.append((int(envs.ram[0, 0x074F]), int(info["x_pos"][0])))
     assert (
         max(abs(after[1] - before[1]) for before, after in pairwise(at) if after[0] == before[0])
@@ -200,11 +188,11 @@ def test_no_decision_of_the_way_is_left_out_but_those_of_loops(trail: Trail) -> 
 def test_long_jumps_have_starts_and_short_ones_none() -> None:
     def along(in_the_air: int) -> list[int]:
         stands = [i in (0, in_the_air + 1) for i in range(in_the_air + 2)]
-        jump = [_Visit((i,), 0, i, on, (bytes([i]),)) for i, on in enumerate(stands)]
+        jump = [_Visit((i,), 0, i, on, (bare(bytes([i])),)) for i, on in enumerate(stands)]
         thinned = _thinned(jump)
         # What lies between two places are moments of the first.
-        assert b"".join(b"".join(visit.moments) for visit in thinned) == bytes(range(in_the_air + 2))
-        assert all(visit.moments[0] == bytes([visit.decision]) for visit in thinned)
+        assert [m.snapshot[0] for visit in thinned for m in visit.moments] == list(range(in_the_air + 2))
+        assert all(visit.moments[0].snapshot == bytes([visit.decision]) for visit in thinned)
         return [visit.decision for visit in thinned]
 
     assert along(IN_THE_AIR - 1) == [0, IN_THE_AIR]

@@ -34,7 +34,7 @@ env_shaping_last_scaled env_shaping_last_scale env_shaping_parse_fail stagnation
 """
 ADDED = """
 clear_rate clear_rate_mean clear_rate_noisy time_to_first_flag policy_lag collect_share learn_share
-approx_kl clip_fraction explained_variance loss_teacher loss_augment stage_share trail_share
+approx_kl clip_fraction explained_variance loss_teacher loss_augment loss_imitation stage_share trail_share
 trail_cleared arrival_cleared
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -27,6 +28,8 @@ from warpzone.watch.profile import phase
 
 # Decisions evaluated at once where no gradient is needed; bounds the memory.
 EVALUATION_SIZE = 16384
+Demonstration = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
+"""Gives observations and actions to imitate after an update, by its number; a batch for each gradient step."""
 # How much of the clear rate anneals the learning rate: all of it left too little to get from 90 to 95 %.
 LR_BY_SUCCESS = 0.6
 FORGOTTEN = 1e-7
@@ -85,6 +88,8 @@ class Learner:
         self.seed = seed
         self.interval = IntervalMeans()
         """The numbers of the updates since they were last read."""
+        self.demonstration: Demonstration | None = None
+        """What is imitated after every update."""
         self._saved_replay: dict[str, Any] | None = None
         self._snapshot = take_snapshot(policy, self.version)
 
@@ -143,6 +148,8 @@ class Learner:
             sums, steps, epochs = self._learn(samples)
         with phase("replay"):
             replayed = self._learn_from_replay(samples)
+        with phase("imitation"):
+            replayed |= self._imitate()
         variance = explained_variance(samples.floats[3], samples.floats[2]).item()
         self.version += 1
         self.decisions += self.per_update
@@ -272,6 +279,16 @@ class Learner:
         else:
             samples.decisions(index, out=graphed.batch)
         graphed()
+
+    def _imitate(self) -> dict[str, float]:
+        """Gradient steps towards what is demonstrated. Returns their numbers."""
+        if self.demonstration is None:
+            return {}
+        losses = [
+            self.step.imitate(obs.to(self.device), actions.to(self.device))
+            for obs, actions in self.demonstration(self.version)
+        ]
+        return {"loss_imitation": float(sum(losses)) / len(losses)} if losses else {}
 
     def _learn_from_replay(self, samples: Samples) -> dict[str, float]:
         """Store every update; on every `per_sample_interval`th, learn from what was stored. Returns its numbers."""

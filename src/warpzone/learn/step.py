@@ -124,6 +124,16 @@ class GradientStep:
         self.apply_gradients()
         return loss.detach(), errors
 
+    def imitate(self, obs: Tensor, actions: Tensor) -> Tensor:
+        """One step towards given actions; the loss."""
+        self.optimizer.zero_grad(set_to_none=True)
+        logits, _, _ = self.policy.act(obs, self.policy.initial_state(len(obs), obs.device))
+        logp, _ = action_logp(logits, actions)
+        loss = -logp.mean()
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self.apply_gradients()
+        return loss.detach()
+
     def apply_gradients(self) -> Tensor:
         """Average over the ranks, clip, step, and give the gradient's length before clipping."""
         # Before unscaling, so that an overflow on one rank is seen on all.

@@ -37,6 +37,7 @@ from warpzone.run.stopping import StopFlag
 from warpzone.run.teachers import load_teachers
 from warpzone.starts.arrivals import Arrivals, load_arrivals
 from warpzone.starts.curriculum import Curriculum
+from warpzone.starts.imitation import TrailDemonstration
 from warpzone.starts.reverse_curriculum import AUTO, ReverseCurriculum, TrailStarts
 from warpzone.starts.trail_search import TrailSearch
 from warpzone.starts.trails import load_ways
@@ -299,6 +300,7 @@ def open_session(
     else:
         ways = load_ways(trails, stages, config.view, plan.rom_sha256, rom)
     reverse = ReverseCurriculum(ways, stages, config.trail, curriculum.weights, config.run.seed, search)
+    demonstration = TrailDemonstration(reverse, config.view, config.trail.trail_imitation, config.run.seed)
     moments = load_arrivals(config.trail.arrivals, stages, config.view, plan.rom_sha256, rom)
     arrivals = Arrivals(moments, stages, config.trail.arrival_share, curriculum.weights, config.run.seed)
     with (
@@ -306,6 +308,7 @@ def open_session(
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):
+        components.learner.demonstration = demonstration if config.trail.trail_imitation else None
         session = Session(plan, stop, components, run, curriculum, reverse, arrivals)
         session.start()
         steered = Steered(components, curriculum, stop, run.heartbeat, session.save_latest, say)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from warpzone.errors import require
 from warpzone.starts.columns import Columns
+from warpzone.starts.trails import Moment
 
 PARTS = 20
 """Parts of each trail; success is counted for each."""
@@ -40,7 +41,9 @@ ENOUGH = 0.9
 NEVER = 1 << 62
 """Patience that no run uses up."""
 AUTO = "auto"
-Search = Callable[[int], Sequence[Sequence[bytes]] | None]
+IMITATED = 16
+"""How many moments before the frontier are imitated."""
+Search = Callable[[int], Sequence[Sequence[Moment]] | None]
 """Gives the places along the trail of a stage, by its number; None if there is none, no places if it was broken off."""
 
 
@@ -54,6 +57,8 @@ class TrailConfig:
     """Initial share of episodes that start on a trail, 0 to 1."""
     trail_patience: int = 500_000
     """Decisions without progress on a stage before its trail is used."""
+    trail_imitation: int = 0
+    """Gradient steps an update that imitate the trail just before the frontier, where nothing succeeds yet."""
     arrivals: str = ""
     """Folder of arrivals from `warpzone explore --checkpoint` (empty = none)."""
     arrival_share: float = 0.25
@@ -63,6 +68,7 @@ class TrailConfig:
         require(self, "trail_share", at_least=0, at_most=1)
         require(self, "arrival_share", at_least=0, at_most=1)
         require(self, "trail_patience", at_least=0)
+        require(self, "trail_imitation", at_least=0)
 
 
 class Way:
@@ -72,7 +78,7 @@ class Way:
     to it than others, and so lead the agent to it.
     """
 
-    def __init__(self, places: Sequence[Sequence[bytes]], patience: int = 0) -> None:
+    def __init__(self, places: Sequence[Sequence[Moment]], patience: int = 0) -> None:
         self.starts = [moment for place in places for moment in place]
         self.patience = self.full_patience = patience
         self.parts = min(PARTS, len(places))
@@ -132,7 +138,7 @@ class Way:
         """Whether plain learning makes no progress and there is no trail yet."""
         return not self.starts and self.patience <= 0
 
-    def along(self, places: Sequence[Sequence[bytes]] | None) -> Way:
+    def along(self, places: Sequence[Sequence[Moment]] | None) -> Way:
         """This way along a trail that was found; without one, it is never wanted again."""
         found = Way(places or [], self.full_patience)
         found.patience = 0 if places else NEVER
@@ -186,7 +192,7 @@ class ReverseCurriculum:
 
     def __init__(
         self,
-        ways: Mapping[int, Sequence[Sequence[bytes]]],
+        ways: Mapping[int, Sequence[Sequence[Moment]]],
         stages: Sequence[str],
         config: TrailConfig,
         weights: Callable[[], NDArray[np.float64]],
@@ -228,7 +234,7 @@ class ReverseCurriculum:
                 if stage < len(limits):
                     start = self.ways[stage].choose(self._random)
                     self._queued[columns.start + row] = stage, start
-                    self.columns.queue_start(columns.start + row, self.ways[stage].starts[start])
+                    self.columns.queue_start(columns.start + row, self.ways[stage].starts[start].snapshot)
             # One search at a step: each may take minutes.
             wanted = [stage for stage, way in self.ways.items() if way.is_wanted()]
             if self._search is not None and wanted and (found := self._search(wanted[0])) != []:
@@ -247,6 +253,19 @@ class ReverseCurriculum:
                     if way.starts
                 },
             }
+
+    def before_frontier(self, random: np.random.Generator, count: int) -> list[Moment]:
+        """Random moments just before the frontiers of the trails that are in use; none if all are learned."""
+        with self._lock:
+            unsolved = [
+                way.starts[max(at - IMITATED, 0) : at]
+                for way in self.ways.values()
+                if way.starts and way.need() > 0 and (at := way.frontier()) > 0
+            ]
+        if not unsolved:
+            return []
+        chosen = [unsolved[i] for i in random.integers(len(unsolved), size=count)]
+        return [moments[random.integers(len(moments))] for moments in chosen]
 
     def clear_rate(self) -> float:
         """The mean clear rate along the trails over all stages; a stage without a trail counts as 0."""
@@ -332,4 +351,4 @@ class TrailStarts:
             of._began = {column: (stage, start) for column, stage, start in state["began"]}
             of._queued = {column: (stage, start) for column, stage, start in state["queued"]}
             for column, (stage, start) in of._queued.items():
-                of.columns.queue_start(column, of.ways[stage].starts[start])
+                of.columns.queue_start(column, of.ways[stage].starts[start].snapshot)

@@ -9,7 +9,7 @@ from pathlib import Path
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.stages import GAME
 from warpzone.starts.exploration import find_trail
-from warpzone.starts.trails import load_trail, places_along, save_trail
+from warpzone.starts.trails import Moment, load_trail, places_along, save_trail
 
 MINUTES = 4.0
 """Most time for one search. All 32 stages took at most 40 s each on one core."""
@@ -27,12 +27,12 @@ class TrailSearch:
     say: Callable[[str], None]
     should_stop: Callable[[], bool]
 
-    def known(self) -> dict[int, list[tuple[bytes, ...]]]:
+    def known(self) -> dict[int, list[tuple[Moment, ...]]]:
         """The places along the trails that were found before, by the number of the stage."""
         trails = {i: load_trail(self.folder, stage) for i, stage in enumerate(self.stages)}
         return {i: places_along(trail, self.view, self.rom) for i, trail in trails.items() if trail}
 
-    def __call__(self, number: int) -> list[tuple[bytes, ...]] | None:
+    def __call__(self, number: int) -> list[tuple[Moment, ...]] | None:
         """Search one stage; the places along its trail, None if there is none in the time, [] if it was stopped."""
         stage = self.stages[number]
         if stage == GAME:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from warpzone.envs.actions import action_names, parse_buttons
+from warpzone.envs.actions import action_buttons, action_names, parse_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.scripts import parse_sequence
@@ -59,6 +61,16 @@ class Trail:
         return [numbers[part.buttons] for part in parts for _ in range(part.frames // self.frame_skip)]
 
 
+class Moment(NamedTuple):
+    """A moment on a trail, before one of its decisions."""
+
+    snapshot: bytes
+    frames: NDArray[np.uint8]
+    """The frames [n, C, H, W] up to this moment, as many as the agent sees."""
+    buttons: int
+    """What the trail does now."""
+
+
 @dataclass(frozen=True)
 class _Visit:
     """A visit to a place: its last moment, the ground covered, and whether the player stood there in the end."""
@@ -67,8 +79,8 @@ class _Visit:
     ground: int
     decision: int
     stands: bool
-    moments: tuple[bytes, ...] = ()
-    """Snapshots, one per decision there."""
+    moments: tuple[Moment, ...] = ()
+    """One per decision there."""
     blocks: bytes = b""
     """The stage's blocks at that time."""
 
@@ -108,8 +120,8 @@ def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail
     return trail
 
 
-def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[bytes, ...]]:
-    """Places on the trail, first to last, each with a snapshot of every decision there, for this view.
+def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[Moment, ...]]:
+    """Places on the trail, first to last, each with its moments, for this view.
 
     The trail is played once. One that no longer ends at the flag is rejected. Random search wanders: a loop back to a
     place without much new ground in between is left out. Where it gained more, or a block was found or broken, the
@@ -125,16 +137,18 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
         plain, 1, [trail.stage], threads=1, frame_stack=1, autoreset_mode="disabled", rom=rom
     )
     try:
-        _, info = envs.reset(seed=0)
+        observation, info = envs.reset(seed=0)
         visits: list[_Visit] = []
-        for decision, action in enumerate(trail.actions()):
+        actions, buttons, frames = trail.actions(), action_buttons(ACTIONS), observation[:0]
+        for decision, action in enumerate(actions):
+            frames = np.concatenate([frames, observation])[-view.frame_stack :]
             ram = envs.ram[0]
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
             stands = counts_as_ground(ram, stood_only=True)
-            ground, moment = int(info["progress"][0]), envs.snapshot(0)
+            ground, moment = int(info["progress"][0]), Moment(envs.snapshot(0), frames, buttons[action])
             _visit(visits, _Visit(place, ground, decision, stands, (moment,), blocks(ram)))
-            _, _, terminated, _, info = envs.step(np.array([action]))
+            observation, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
         if not (terminated[0] and info["flag_get"][0]):
@@ -169,7 +183,7 @@ def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
 
 def load_ways(
     folder: str, stages: Sequence[str], view: ViewConfig, rom_sha256: str, rom: str | None = None
-) -> dict[int, list[tuple[bytes, ...]]]:
+) -> dict[int, list[tuple[Moment, ...]]]:
     """The places along the trail of each stage, by its number, for those that have one in the folder."""
     if folder in ("", "auto"):
         return {}

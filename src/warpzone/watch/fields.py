@@ -25,7 +25,7 @@ _GROUPS = {
     "clear": "clear_rate clear_rate_mean clear_rate_noisy time_to_first_flag",
     "learning": (
         "policy_lag collect_share learn_share approx_kl clip_fraction explained_variance loss_teacher "
-        "loss_augment"
+        "loss_augment loss_imitation"
     ),
     "curriculum": "stage_share trail_share trail_cleared arrival_cleared",
 }

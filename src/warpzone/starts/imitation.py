@@ -1,0 +1,52 @@
+"""Imitating the trail where nothing succeeds yet.
+
+The reverse curriculum needs a success now and then from just before the frontier. Where the way on takes a turn and a
+jump that no episode finds, the trail shows them: it is imitated there until the stage is cleared from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from warpzone.envs.actions import action_buttons
+from warpzone.envs.config import ViewConfig
+from warpzone.starts.reverse_curriculum import ReverseCurriculum
+
+MOMENTS = 128
+"""Moments in a gradient step."""
+
+
+class TrailDemonstration:
+    """Demonstrates what trails do just before the frontier, as far as the agent has these actions."""
+
+    def __init__(self, curriculum: ReverseCurriculum, view: ViewConfig, steps: int, seed: int) -> None:
+        self.curriculum, self.view, self.steps, self.seed = curriculum, view, steps, seed
+        self.actions = {buttons: i for i, buttons in enumerate(action_buttons(view.action_type))}
+
+    def __call__(self, update: int) -> Iterator[tuple[Tensor, Tensor]]:
+        random = np.random.default_rng([self.seed, 0x1417, update])
+        for _ in range(self.steps):
+            moments = [
+                moment
+                for moment in self.curriculum.before_frontier(random, MOMENTS)
+                if moment.buttons in self.actions
+            ]
+            if not moments:
+                return
+            seen = [
+                stacked(m.frames, int(random.integers(len(m.frames))), self.view.frame_stack) for m in moments
+            ]
+            chosen = [self.actions[m.buttons] for m in moments]
+            yield torch.from_numpy(np.stack(seen)), torch.tensor(chosen)
+
+
+def stacked(frames: NDArray[np.uint8], age: int, stack: int) -> NDArray[np.uint8]:
+    """What the agent sees [stack * C, H, W] at the last of the frames when its episode began `age` decisions ago."""
+    seen = frames[len(frames) - 1 - age :][-stack:]
+    repeated = np.repeat(seen[:1], stack - len(seen), axis=0)
+    return np.concatenate([repeated, seen]).reshape(-1, *frames.shape[2:])
