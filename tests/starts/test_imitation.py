@@ -20,8 +20,8 @@ from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
-from warpzone.starts.imitation import MOMENTS, TrailDemonstration, stacked
-from warpzone.starts.reverse_curriculum import IMITATED, ReverseCurriculum, TrailConfig
+from warpzone.starts.imitation import IMITATED, MOMENTS, TrailDemonstration, stacked
+from warpzone.starts.reverse_curriculum import ReverseCurriculum, TrailConfig
 from warpzone.starts.trails import Moment, Trail, places_along
 
 VIEW = ViewConfig(action_type="complex", noop_max=0)
@@ -101,8 +101,8 @@ def test_a_policy_learns_what_is_demonstrated(native: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     obs = torch.randint(0, 256, (16, *shape), dtype=torch.uint8, generator=generator)
     actions = torch.randint(0, 7, (16,), generator=generator)
-    learner.demonstration = lambda update: [(obs, actions)] * 20
-    losses = [learner._imitate()["loss_imitation"] for _ in range(6)]
+    assert learner.step.imitate([]) == {}
+    losses = [learner.step.imitate([(obs, actions)] * 20)["loss_imitation"] for _ in range(6)]
     assert losses[0] > 0.5
     assert losses[-1] < 0.1 * losses[0]
     with torch.no_grad():

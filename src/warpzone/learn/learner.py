@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from warpzone.learn.ranks import ALONE, Ranks
 from warpzone.learn.replay import PrioritisedReplay
 from warpzone.learn.rollout import Rollout
 from warpzone.learn.schedules import Adaptation, AdaptiveConfig, ScheduleName, scheduled
-from warpzone.learn.step import KL, STATISTICS, GradientStep, GraphedStep
+from warpzone.learn.step import KL, STATISTICS, Demonstration, GradientStep, GraphedStep
 from warpzone.learn.targets import Targets, Trajectory, gae, nstep, vtrace
 from warpzone.model.policy import Policy
 from warpzone.model.snapshot import Snapshot, take_snapshot
@@ -28,8 +27,6 @@ from warpzone.watch.profile import phase
 
 # Decisions evaluated at once where no gradient is needed; bounds the memory.
 EVALUATION_SIZE = 16384
-Demonstration = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
-"""Gives observations and actions to imitate after an update, by its number; a batch for each gradient step."""
 # How much of the clear rate anneals the learning rate: all of it left too little to get from 90 to 95 %.
 LR_BY_SUCCESS = 0.6
 FORGOTTEN = 1e-7
@@ -88,8 +85,7 @@ class Learner:
         self.seed = seed
         self.interval = IntervalMeans()
         """The numbers of the updates since they were last read."""
-        self.demonstration: Demonstration | None = None
-        """What is imitated after every update."""
+        self.demonstration: Demonstration = lambda update: ()
         self._saved_replay: dict[str, Any] | None = None
         self._snapshot = take_snapshot(policy, self.version)
 
@@ -148,9 +144,7 @@ class Learner:
             sums, steps, epochs = self._learn(samples)
         with phase("replay"):
             replayed = self._learn_from_replay(samples)
-        with phase("imitation"):
-            replayed |= self._imitate()
-        variance = explained_variance(samples.floats[3], samples.floats[2]).item()
+        replayed |= self.step.imitate(self.demonstration(self.version))
         self.version += 1
         self.decisions += self.per_update
         self._snapshot = take_snapshot(self.policy, self.version)
@@ -159,7 +153,7 @@ class Learner:
             **replayed,
             "learning_rate": learning_rate,
             "entropy_coef": entropy_coef,
-            "explained_variance": variance,
+            "explained_variance": explained_variance(samples.floats[3], samples.floats[2]).item(),
             "policy_lag": policy_lag,
             "epochs": float(epochs),
             "reward_scale": self.reward_scale.std().item() if self.reward_scale else 1.0,
@@ -280,16 +274,6 @@ class Learner:
             samples.decisions(index, out=graphed.batch)
         graphed()
 
-    def _imitate(self) -> dict[str, float]:
-        """Gradient steps towards what is demonstrated. Returns their numbers."""
-        if self.demonstration is None:
-            return {}
-        losses = [
-            self.step.imitate(obs.to(self.device), actions.to(self.device))
-            for obs, actions in self.demonstration(self.version)
-        ]
-        return {"loss_imitation": float(sum(losses)) / len(losses)} if losses else {}
-
     def _learn_from_replay(self, samples: Samples) -> dict[str, float]:
         """Store every update; on every `per_sample_interval`th, learn from what was stored. Returns its numbers."""
         config = self.replay_config
@@ -325,9 +309,8 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything an exact continuation needs; the replay only with `per_checkpoint`."""
-        keeps_replay = self.replay is not None and self.replay_config.per_checkpoint
         return {
-            "replay": self.replay.state_dict() if self.replay and keeps_replay else None,
+            "replay": self.replay.state_dict() if self.replay and self.replay_config.per_checkpoint else None,
             "version": self.version,
             "decisions": self.decisions,
             "success": self.success,

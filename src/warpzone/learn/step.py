@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +29,10 @@ STATISTICS = (
     *("entropy", "approx_kl", "clip_fraction", "grad_norm"),
 )
 KL = STATISTICS.index("approx_kl")
+Batches = Iterable[tuple[Tensor, Tensor]]
+"""Observations and the actions to choose there."""
+Demonstration = Callable[[int], Batches]
+"""What to imitate after an update, by its number."""
 
 
 class Adam(torch.optim.Adam):
@@ -124,15 +128,19 @@ class GradientStep:
         self.apply_gradients()
         return loss.detach(), errors
 
-    def imitate(self, obs: Tensor, actions: Tensor) -> Tensor:
-        """One step towards given actions; the loss."""
-        self.optimizer.zero_grad(set_to_none=True)
-        logits, _, _ = self.policy.act(obs, self.policy.initial_state(len(obs), obs.device))
-        logp, _ = action_logp(logits, actions)
-        loss = -logp.mean()
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        self.apply_gradients()
-        return loss.detach()
+    def imitate(self, batches: Batches) -> dict[str, float]:
+        """One step towards the actions of each batch; the mean loss, if there are any."""
+        losses = []
+        for obs, actions in batches:
+            self.optimizer.zero_grad(set_to_none=True)
+            obs = obs.to(self.entropy_coef.device)
+            starts = torch.ones(len(obs), dtype=torch.bool, device=obs.device)
+            logits, _, _ = self.policy.act(obs, self.policy.initial_state(len(obs), obs.device), starts)
+            loss = -action_logp(logits, actions.to(obs.device))[0].mean()
+            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self.apply_gradients()
+            losses.append(loss.detach())
+        return {"loss_imitation": float(sum(losses)) / len(losses)} if losses else {}
 
     def apply_gradients(self) -> Tensor:
         """Average over the ranks, clip, step, and give the gradient's length before clipping."""

@@ -308,7 +308,7 @@ def open_session(
         closing(RunFolder(config, plan.folder, stop, plan.source, say)) as run,
         closing(components.collector),
     ):
-        components.learner.demonstration = demonstration if config.trail.trail_imitation else None
+        components.learner.demonstration = demonstration
         session = Session(plan, stop, components, run, curriculum, reverse, arrivals)
         session.start()
         steered = Steered(components, curriculum, stop, run.heartbeat, session.save_latest, say)

@@ -17,6 +17,8 @@ from warpzone.envs.actions import action_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.starts.reverse_curriculum import ReverseCurriculum
 
+IMITATED = 16
+"""How many moments before the frontier of a trail are imitated."""
 MOMENTS = 128
 """Moments in a gradient step."""
 
@@ -30,19 +32,19 @@ class TrailDemonstration:
 
     def __call__(self, update: int) -> Iterator[tuple[Tensor, Tensor]]:
         random = np.random.default_rng([self.seed, 0x1417, update])
-        for _ in range(self.steps):
-            moments = [
-                moment
-                for moment in self.curriculum.before_frontier(random, MOMENTS)
-                if moment.buttons in self.actions
-            ]
-            if not moments:
-                return
+        before = [
+            [moment for moment in moments if moment.buttons in self.actions]
+            for moments in self.curriculum.before_frontier(IMITATED)
+        ]
+        before = [moments for moments in before if moments]
+        for _ in range(self.steps if before else 0):
+            trails = [before[i] for i in random.integers(len(before), size=MOMENTS)]
+            chosen = [moments[random.integers(len(moments))] for moments in trails]
             seen = [
-                stacked(m.frames, int(random.integers(len(m.frames))), self.view.frame_stack) for m in moments
+                stacked(m.frames, int(random.integers(len(m.frames))), self.view.frame_stack) for m in chosen
             ]
-            chosen = [self.actions[m.buttons] for m in moments]
-            yield torch.from_numpy(np.stack(seen)), torch.tensor(chosen)
+            actions = [self.actions[m.buttons] for m in chosen]
+            yield torch.from_numpy(np.stack(seen)), torch.tensor(actions)
 
 
 def stacked(frames: NDArray[np.uint8], age: int, stack: int) -> NDArray[np.uint8]:

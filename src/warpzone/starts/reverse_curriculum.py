@@ -41,8 +41,6 @@ ENOUGH = 0.9
 NEVER = 1 << 62
 """Patience that no run uses up."""
 AUTO = "auto"
-IMITATED = 16
-"""How many moments before the frontier are imitated."""
 Search = Callable[[int], Sequence[Sequence[Moment]] | None]
 """Gives the places along the trail of a stage, by its number; None if there is none, no places if it was broken off."""
 
@@ -58,7 +56,7 @@ class TrailConfig:
     trail_patience: int = 500_000
     """Decisions without progress on a stage before its trail is used."""
     trail_imitation: int = 0
-    """Gradient steps an update that imitate the trail just before the frontier, where nothing succeeds yet."""
+    """Gradient steps per update that imitate the trail just before the frontier."""
     arrivals: str = ""
     """Folder of arrivals from `warpzone explore --checkpoint` (empty = none)."""
     arrival_share: float = 0.25
@@ -254,18 +252,11 @@ class ReverseCurriculum:
                 },
             }
 
-    def before_frontier(self, random: np.random.Generator, count: int) -> list[Moment]:
-        """Random moments just before the frontiers of the trails that are in use; none if all are learned."""
+    def before_frontier(self, count: int) -> list[list[Moment]]:
+        """The last moments before the frontier of each trail in use, up to so many; nothing of those learned."""
         with self._lock:
-            unsolved = [
-                way.starts[max(at - IMITATED, 0) : at]
-                for way in self.ways.values()
-                if way.starts and way.need() > 0 and (at := way.frontier()) > 0
-            ]
-        if not unsolved:
-            return []
-        chosen = [unsolved[i] for i in random.integers(len(unsolved), size=count)]
-        return [moments[random.integers(len(moments))] for moments in chosen]
+            used = [way for way in self.ways.values() if way.starts and way.need() > 0]
+            return [way.starts[max(at - count, 0) : at] for way in used if (at := way.frontier()) > 0]
 
     def clear_rate(self) -> float:
         """The mean clear rate along the trails over all stages; a stage without a trail counts as 0."""
