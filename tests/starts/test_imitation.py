@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.run.small_runs import measured, small_run
+from tests.run.small_runs import differences, lasting_state, measured, small_run
 from tests.starts.moments import bare
 from warpzone.envs.actions import action_buttons
 from warpzone.envs.config import ViewConfig
@@ -118,3 +118,21 @@ def test_a_run_imitates_its_trail(folder: Path, tmp_path: Path) -> None:
     assert all(math.isfinite(loss) and loss > 0 for loss in losses)
     small_run(tmp_path, "--run-name", "b", "--trails", str(folder), *flags)
     assert {one["loss_imitation"] for one in measured(tmp_path / "b")} == {None}
+
+
+def test_a_run_that_imitates_resumes_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
+    flags = (
+        "--trails",
+        str(folder),
+        "--trail-imitation",
+        "2",
+        "--trail-patience",
+        "0",
+        "--anneal-updates",
+        "6",
+    )
+    whole = small_run(tmp_path, "--run-name", "whole", *flags, "--total-updates", "6")
+    for updates in ("3", "6"):
+        parts = small_run(tmp_path, "--run-name", "parts", *flags, "--total-updates", updates)
+    assert differences(lasting_state(whole.folder), lasting_state(parts.folder)) == []
+    assert measured(whole.folder) == measured(parts.folder)

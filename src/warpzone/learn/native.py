@@ -21,7 +21,7 @@ from warpzone.learn.learner import Learner
 from warpzone.learn.losses import action_logp
 from warpzone.learn.minibatch import Samples, shuffled
 from warpzone.learn.rollout import Rollout
-from warpzone.learn.step import KL, STATISTICS
+from warpzone.learn.step import KL, STATISTICS, Batches, GradientStep
 from warpzone.model.config import ModelConfig
 from warpzone.model.encoder import Encoder
 from warpzone.model.memory import State
@@ -133,6 +133,23 @@ class NativePolicy(Policy):
         return copied
 
 
+class _NativeStep(GradientStep):
+    """Imitates by torch, and tells the net: torch's fused Adam writes parameters without counting versions."""
+
+    policy: NativePolicy
+
+    def imitate(self, batches: Batches) -> dict[str, float]:
+        numbers = super().imitate(batches)
+        if numbers:
+            counts = [self.optimizer.state[parameter]["step"] for parameter in self.policy.shared]
+            # Values are not imitated, so the counts of their parameters are behind.
+            self.policy.net.adam_steps = int(max(counts))
+            for count in counts:
+                count.fill_(self.policy.net.adam_steps)
+            self.policy.net.weights_changed()
+        return numbers
+
+
 class NativeLearner(Learner):
     """`Learner` with the passes over a rollout, and evaluating it under newer weights, done natively.
 
@@ -147,6 +164,7 @@ class NativeLearner(Learner):
         if torch.device(device).type != "cpu":
             raise ConfigError(f"The native learner runs on the CPU, not on {device}.")
         super().__init__(policy, config, **options)
+        self.step = _NativeStep(policy, config)
         self._share_moments()
 
     def state_dict(self) -> dict[str, Any]:
