@@ -4,10 +4,14 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
 torch.set_num_threads(1)
+# A machine that is busy may take longer over an example than it did, which says nothing about the code.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 # Threads of commands that use more do not wait at full speed while others have work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 

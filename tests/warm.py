@@ -7,6 +7,7 @@ shared. What a start itself does is tested with real ones (tests/cli/test_startu
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import runpy
@@ -67,7 +68,9 @@ class Process:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # It may have ended without its status being told yet.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def end(self, timeout_s: float = START_S) -> Result:
         """Wait for the end. What takes longer is killed, and an error."""

@@ -7,7 +7,11 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "tests/expect.hpp"
 
@@ -79,20 +83,28 @@ void a_slow_thread_holds_nobody_up() {
     }
 }
 
-int threads_of_this_process() {
-    int count = 0;
-    if (FILE* f = std::fopen("/proc/self/status", "r")) {
-        char line[256];
-        while (std::fgets(line, sizeof line, f)) std::sscanf(line, "Threads: %d", &count);
-        std::fclose(f);
+/// The threads of this process but its first one: the state of each, S while it sleeps.
+std::string others() {
+    std::string states;
+    const std::string mine = std::to_string(getpid());
+    std::error_code gone;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+        if (task.path().filename() == mine) continue;
+        std::ifstream stat(task.path() / "stat");
+        std::string text;
+        // After the name, which is in brackets.
+        if (std::getline(stat, text) && text.rfind(") ") != std::string::npos)
+            states += text[text.rfind(") ") + 2];
     }
-    return count;
+    return states;
 }
+int threads_of_this_process() { return 1 + static_cast<int>(others().size()); }
 
 /// One that would only stand in for the caller is not there before it is wanted, and rests while the caller
 /// works.
-void no_thread_without_a_share() {
-    const int before = threads_of_this_process();
+void no_thread_without_a_share(int before) {
+    // The system may list a thread for a moment after it was joined.
+    while (threads_of_this_process() != before) std::this_thread::sleep_for(1ms);
     Team team(3, kOften);
     std::mutex lock;
     std::set<int> seen;
@@ -108,7 +120,8 @@ void no_thread_without_a_share() {
     team.start(30, task);
     team.finish();
     EXPECT(threads_of_this_process() == before + 3);
-    std::this_thread::sleep_for(20ms);
+    // The last thread may not even have begun: then it would do so in the middle of what follows.
+    while (others().find_first_not_of('S') != std::string::npos) std::this_thread::sleep_for(1ms);
     seen.clear();
     for (int i = 0; i < 20; ++i) team.run(30, task);
     EXPECT(!seen.contains(3));
@@ -234,11 +247,12 @@ void a_forked_child_has_its_own_threads() {}
 }  // namespace
 
 int main() {
+    const int threads_at_first = threads_of_this_process();  // a sanitizer has its own
     refused_threads_are_told_each_time();
     every_item_is_done_once();
     the_first_error_is_told();
     a_slow_thread_holds_nobody_up();
-    no_thread_without_a_share();
+    no_thread_without_a_share(threads_at_first);
     a_forked_child_has_its_own_threads();
     busy_cores_change_nothing();
     return wz::test::result("team");

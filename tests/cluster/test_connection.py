@@ -42,7 +42,8 @@ def test_a_local_cluster_that_does_not_start_in_time_is_started_again(
             connect("local")
     else:
         connect("local").close()
-    assert tries == min(failures + 1, 3)
+    # On a busy machine, an honest start may take longer than Ray allows, too.
+    assert min(failures + 1, 3) <= tries <= 3
     assert not [p for p in psutil.Process().children() if p.name() == "gcs_server"]
 
 

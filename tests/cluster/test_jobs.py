@@ -109,7 +109,7 @@ def test_a_command_that_was_told_to_stop_is_not_started_again(
     words = ["python", "-c", deaf, "--runs-dir", str(tmp_path), "--run-name", "r"]
     log, deadline = tmp_path / "r.log", time.monotonic() + 120
     job = ClusterProcess(local, words, log, cpus)
-    while cpus == 1 and not (log.exists() and "\n" in log.read_text()):
+    while cpus == 1 and not (job._has_begun and log.exists() and "\n" in log.read_text()):
         assert time.monotonic() < deadline
         assert job.poll() is None
         time.sleep(0.1)
@@ -124,7 +124,8 @@ def test_a_command_that_was_told_to_stop_is_not_started_again(
         time.sleep(0.1)
     assert (job.returncode, job.restarts) == (-signal.SIGTERM, 0)
     if cpus == 1:
-        os.kill(int(log.read_text()), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(int(log.read_text()), signal.SIGKILL)
 
 
 def test_a_sweep_refuses_what_makes_no_sense() -> None:

@@ -28,6 +28,7 @@ wait = partial(browser_wait, timeout_s=90.0)
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(900),
     needs_browser,
 ]
 

@@ -6,6 +6,7 @@ import gc
 import hashlib
 import os
 import threading
+import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -220,7 +221,11 @@ def test_lives_leave_no_thread_behind() -> None:
         envs.reset()
         envs.step(np.zeros(2, np.int64))
         envs.close()
-    assert len(os.listdir("/proc/self/task")) == before
+    # The system may list a thread for a moment after it was joined.
+    deadline = time.monotonic() + 60
+    while len(os.listdir("/proc/self/task")) > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(os.listdir("/proc/self/task")) <= before
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")
@@ -231,22 +236,26 @@ def test_only_a_team_that_has_most_of_the_cores_but_not_all_keeps_each_thread_on
     if cores < 2:
         pytest.skip("one core")
 
-    def allowed(threads: int) -> list[int]:
-        """On how many cores each thread may run."""
+    def allowed(threads: int, alone: int = 0) -> list[int]:
+        """On how many cores each thread may run, once so many are kept on one."""
         before = set(os.listdir("/proc/self/task"))
         envs = MarioVectorEnv(2 * threads, threads=threads, size=20, frame_stack=1)
         envs.reset()
-        for _ in range(50):  # a thread that was late for the first steps
+        found: list[int] = []
+        steps, deadline = 0, time.monotonic() + 60
+        # Threads may be late for the first steps.
+        while steps < 50 or (found.count(1) != alone and time.monotonic() < deadline):
             envs.step(np.zeros(envs.num_envs, np.int64))
             new = set(os.listdir("/proc/self/task")) - before
             found = [len(os.sched_getaffinity(int(task))) for task in new]
+            steps += 1
         envs.close()
         return found
 
     assert set(allowed(cores // 2)) <= {cores}
     assert set(allowed(cores)) <= {cores, cores - 1}
     if cores > 2:
-        assert allowed(cores - 1).count(1) == cores - 1
+        assert allowed(cores - 1, alone=cores - 1).count(1) == cores - 1
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux")

