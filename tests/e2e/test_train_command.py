@@ -89,9 +89,9 @@ def test_metrics_have_every_field_of_the_contract(tmp_path: Path) -> None:
     for line in lines:
         assert set(FIELDS) <= set(json.loads(line))
     last = json.loads(lines[-1])
-    # With replay and finished episodes, only a GPU, a flag and noise are missing here.
+    # With replay and finished episodes, only a GPU, a flag, noise and a trail to imitate are missing here.
     without = {"gpu_util_last", "gpu_util_mean_window", "gpu_mem_used_mb"}
-    without |= {"time_to_first_flag", "clear_rate_noisy"}
+    without |= {"time_to_first_flag", "clear_rate_noisy", "loss_imitation"}
     assert {field for field in FIELDS if last[field] is None} <= without
     assert last["env_shaping_raw_sum"] == pytest.approx(last["env_shaping_scaled_sum"] / 0.02)
     assert last["env_shaping_raw_sum"] > 0
