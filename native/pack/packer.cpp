@@ -9,8 +9,8 @@
 namespace wz {
 namespace {
 
-/// Frames look alike: eight of 84 x 84 take 1,180 bytes each, one by one 1,540, sixteen 1,080. But the larger
-/// a piece, the longer is the last one waited for.
+/// Frames look alike: eight of 84 x 84 compress better together than one by one. But the larger a piece, the
+/// longer is the last one waited for.
 constexpr std::size_t kPiece = 8 * 84 * 84, kRoom = lz4::most(kPiece), kSize = 4;
 
 void require_done(const WorkError& error) {

@@ -8,4 +8,4 @@ from warpzone.starts.trails import Moment
 
 
 def bare(snapshot: bytes, buttons: int = 0) -> Moment:
-    return Moment(snapshot, np.full((1, 1, 2, 2), snapshot[0], np.uint8), buttons)
+    return Moment(snapshot, (np.full((1, 2, 2), snapshot[0], np.uint8),), buttons)

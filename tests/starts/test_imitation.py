@@ -56,7 +56,7 @@ def test_a_moment_holds_what_the_agent_sees_there_and_what_the_trail_does(trail:
 
 
 def test_stacks_are_those_of_an_episode_that_began_some_decisions_ago() -> None:
-    frames = np.arange(4, dtype=np.uint8).reshape(4, 1, 1, 1)
+    frames = [np.full((1, 1, 1), n, np.uint8) for n in range(4)]
     for age, seen in enumerate(([3, 3, 3, 3], [2, 2, 2, 3], [1, 1, 2, 3], [0, 1, 2, 3])):
         assert stacked(frames, age, 4).ravel().tolist() == seen
     assert stacked(frames[-1:], 0, 1).shape == (1, 1, 1)

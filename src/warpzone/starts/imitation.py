@@ -6,7 +6,7 @@ jump that no episode finds, the trail shows them: it is imitated there until the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -31,6 +31,8 @@ class TrailDemonstration:
         self.actions = {buttons: i for i, buttons in enumerate(action_buttons(view.action_type))}
 
     def __call__(self, update: int) -> Iterator[tuple[Tensor, Tensor]]:
+        if not self.steps:
+            return
         random = np.random.default_rng([self.seed, 0x1417, update])
         before = [
             [moment for moment in moments if moment.buttons in self.actions]
@@ -47,8 +49,7 @@ class TrailDemonstration:
             yield torch.from_numpy(np.stack(seen)), torch.tensor(actions)
 
 
-def stacked(frames: NDArray[np.uint8], age: int, stack: int) -> NDArray[np.uint8]:
+def stacked(frames: Sequence[NDArray[np.uint8]], age: int, stack: int) -> NDArray[np.uint8]:
     """What the agent sees [stack * C, H, W] at the last of the frames when its episode began `age` decisions ago."""
     seen = frames[len(frames) - 1 - age :][-stack:]
-    repeated = np.repeat(seen[:1], stack - len(seen), axis=0)
-    return np.concatenate([repeated, seen]).reshape(-1, *frames.shape[2:])
+    return np.concatenate([seen[0]] * (stack - len(seen)) + list(seen))

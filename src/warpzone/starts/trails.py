@@ -65,8 +65,8 @@ class Moment(NamedTuple):
     """A moment on a trail, before one of its decisions."""
 
     snapshot: bytes
-    frames: NDArray[np.uint8]
-    """The frames [n, C, H, W] up to this moment, as many as the agent sees."""
+    frames: tuple[NDArray[np.uint8], ...]
+    """The frames [C, H, W] up to this moment, as many as the agent sees; neighbouring moments share them."""
     buttons: int
     """What the trail does now."""
 
@@ -139,9 +139,9 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     try:
         observation, info = envs.reset(seed=0)
         visits: list[_Visit] = []
-        actions, buttons, frames = trail.actions(), action_buttons(ACTIONS), observation[:0]
-        for decision, action in enumerate(actions):
-            frames = np.concatenate([frames, observation])[-view.frame_stack :]
+        buttons, frames = action_buttons(ACTIONS), ()
+        for decision, action in enumerate(trail.actions()):
+            frames = (*frames, observation[0].copy())[-view.frame_stack :]
             ram = envs.ram[0]
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
