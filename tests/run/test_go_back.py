@@ -50,6 +50,29 @@ def test_it_has_the_best_weights_again_and_half_the_learning_rate(learner: str, 
     assert display.records[-1]["learning_rate"] < 0.51 * display.records[-2]["learning_rate"]
 
 
+def test_it_goes_back_once_for_each_best(tmp_path: Path) -> None:
+    """Weights that were saved while they were being lost show nothing of their clear rate."""
+    folder, display = run_with_best(tmp_path, 0.9), Quiet()
+
+    def returns() -> int:
+        return sum("back to the best weights" in line for line in display.lines)
+
+    # The window of episodes is full in every fourth update; all fail.
+    small_run(tmp_path, *SHORT, "--total-updates", "9", display=display)
+    assert returns() == 1
+    # A resumed run knows of it.
+    small_run(tmp_path, *SHORT, "--total-updates", "14", display=display)
+    assert returns() == 1
+    assert saved_state(folder)["learner"]["adaptation"]["lr_scale"] == 0.5
+    # A new best may be lost, too.
+    latest = load_checkpoint(folder / "checkpoints" / "latest.pt")
+    save_checkpoint(
+        folder / "checkpoints", "best", latest.state, replace(latest.meta, clear_rate={"1-1": 0.9})
+    )
+    small_run(tmp_path, *SHORT, "--total-updates", "18", display=display)
+    assert returns() == 2
+
+
 @pytest.mark.parametrize(
     ("now", "due"),
     [
@@ -61,7 +84,8 @@ def test_it_has_the_best_weights_again_and_half_the_learning_rate(learner: str, 
 def test_what_counts_is_the_mean_over_all_stages(now: dict[str, float], due: bool) -> None:
     session: Any = SimpleNamespace(
         config=SimpleNamespace(run=SimpleNamespace(go_back=0.5)), stages=["2-2", "7-2"],
-        progress=SimpleNamespace(clear_rate=now), best_rates=lambda: {"2-2": 0.8, "7-2": 0.7},
+        progress=SimpleNamespace(clear_rate=now, went_back_at=0), best_rates=lambda: {"2-2": 0.8, "7-2": 0.7},
+        run=SimpleNamespace(checkpoints=SimpleNamespace(best_update=1)),
     )  # fmt: skip
     assert GoBack(session).due() == due
 

@@ -72,15 +72,23 @@ def test_what_lies_before_the_frontier_is_demonstrated_and_nothing_else() -> Non
     ]
     assert len(seen) == 3 * MOMENTS
     places = {place for place, _ in seen}
-    # A few moments that succeed by luck count as the frontier too.
-    assert min(places) >= 60 - IMITATED - 8
-    assert max(places) < 60
-    assert len(places) == IMITATED
+    assert places == set(range(60 - IMITATED, 60))
     assert all(done == (LEFT if place % 2 else RIGHT) for place, done in seen)
     # The same update sees the same, and another one something else.
     again = demonstrated(moments, cleared_from=60)
     assert all(torch.equal(a[0], b[0]) for a, b in zip(batches, again, strict=True))
     assert demonstrated(moments, cleared_from=0) == []
+
+
+def test_the_step_that_nothing_is_cleared_before_is_demonstrated_too() -> None:
+    """The pipe that must be entered exactly here: those before it are within the frontier by the mean of eight."""
+    moments = [bare(bytes([n]), DOWN if n == 59 else RIGHT) for n in range(100)]
+    batches = demonstrated(moments, cleared_from=60)
+    places = {int(o[0, 0, 0]) for obs, _ in batches for o in obs}
+    assert places == set(range(60 - IMITATED, 60))
+    # None of a trail is cleared yet: its end is shown.
+    batches = demonstrated(moments, cleared_from=100)
+    assert {int(o[0, 0, 0]) for obs, _ in batches for o in obs} == set(range(100 - IMITATED, 100))
 
 
 def test_actions_that_the_agent_lacks_are_not_demonstrated() -> None:

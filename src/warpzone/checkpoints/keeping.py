@@ -92,6 +92,11 @@ class CheckpointKeeper:
         be compared with."""
         return self._best.clear_rate if self._best and episodes_of(self._best) == episodes_of(meta) else {}
 
+    @property
+    def best_update(self) -> int:
+        """The update of `best`; 0 without one."""
+        return self._best.global_update if self._best else 0
+
     def _is_best(self, meta: CheckpointMeta) -> bool:
         """Over the same stages: one that `best` had too few episodes of counts 0 there. Of equals the later one.
 

@@ -106,14 +106,19 @@ class SaveCheckpoints:
 
 @dataclass
 class GoBack:
-    """Goes back to the best weights when most of what they could do is lost, and learns on half as fast."""
+    """Goes back to the best weights when most of what they could do is lost, and learns on half as fast.
+
+    Once for each best: weights saved while they were being lost would else be loaded again and again.
+    """
 
     session: Session
     phase = "go back"
 
     def due(self) -> bool:
-        share = self.session.config.run.go_back
-        if not share or len(self.session.progress.clear_rate) < len(self.session.stages):
+        share, progress = self.session.config.run.go_back, self.session.progress
+        if not share or len(progress.clear_rate) < len(self.session.stages):
+            return False
+        if self.session.run.checkpoints.best_update <= progress.went_back_at:
             return False
         now, best = self._rates()
         return best >= LEAST_TO_LOSE and now < share * best
@@ -125,6 +130,7 @@ class GoBack:
         except CheckpointError as error:
             session.say(f"[train][warn] can't go back to the best weights: {error}")
             return
+        session.progress.went_back_at = session.progress.update
         session.say(
             f"[train] clear rate {now:.0%} after {best:.0%}: back to the best weights, half the learning rate"
         )

@@ -18,6 +18,8 @@ class Progress:
     """The update of the last evaluation on fresh episodes."""
     failed_evaluations: int = 0
     """How many of them fell short of the target."""
+    went_back_at: int = 0
+    """The update of the last return to the best weights."""
     clear_rate: dict[str, float] = field(default_factory=dict)
     """Clear rates of the stages with enough recent episodes."""
     stopped_s: float = 0.0
@@ -41,11 +43,12 @@ class Progress:
         self.stopped_s, self.started = self.elapsed_s, None
 
     def state_dict(self) -> dict[str, Any]:
-        counts = ("update", "global_step", "elapsed_s", "evaluated_at", "failed_evaluations")
+        counts = ("update", "global_step", "elapsed_s", "evaluated_at", "failed_evaluations", "went_back_at")
         return {name: getattr(self, name) for name in counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.update, self.global_step = state["update"], state["global_step"]
         self.stopped_s, self.evaluated_at = state["elapsed_s"], state["evaluated_at"]
-        # Older checkpoints do not count them.
+        # Older checkpoints have neither.
         self.failed_evaluations = state.get("failed_evaluations", 0)
+        self.went_back_at = state.get("went_back_at", 0)

@@ -1,7 +1,7 @@
 """Imitating the trail where nothing succeeds yet.
 
-The reverse curriculum needs a success now and then from just before the frontier. Where the way on takes a turn and a
-jump that no episode finds, the trail shows them: it is imitated there until the stage is cleared from there.
+The reverse curriculum needs a success now and then from just before the first cleared moment. Where the way on takes a
+turn and a jump that no episode finds, the trail shows them: it is imitated there until the stage is cleared from there.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from warpzone.envs.config import ViewConfig
 from warpzone.starts.reverse_curriculum import ReverseCurriculum
 
 IMITATED = 16
-"""How many moments before the frontier of a trail are imitated."""
+"""How many moments before the first cleared one of a trail are imitated."""
 MOMENTS = 128
 """Moments in a gradient step."""
 
 
 class TrailDemonstration:
-    """Demonstrates what trails do just before the frontier, as far as the agent has these actions."""
+    """Demonstrates what trails do just before their first cleared moments, as far as the agent has these actions."""
 
     def __init__(self, curriculum: ReverseCurriculum, view: ViewConfig, steps: int, seed: int) -> None:
         self.curriculum, self.view, self.steps, self.seed = curriculum, view, steps, seed
@@ -36,7 +36,7 @@ class TrailDemonstration:
         random = np.random.default_rng([self.seed, 0x1417, update])
         before = [
             [moment for moment in moments if moment.buttons in self.actions]
-            for moments in self.curriculum.before_frontier(IMITATED)
+            for moments in self.curriculum.before_cleared(IMITATED)
         ]
         before = [moments for moments in before if moments]
         for _ in range(self.steps if before else 0):

@@ -56,7 +56,7 @@ class TrailConfig:
     trail_patience: int = 500_000
     """Decisions without progress on a stage before its trail is used."""
     trail_imitation: int = 0
-    """Gradient steps per update that imitate the trail just before the frontier."""
+    """Gradient steps per update that imitate the trail just before its first cleared moment."""
     arrivals: str = ""
     """Folder of arrivals from `warpzone explore --checkpoint` (empty = none)."""
     arrival_share: float = 0.25
@@ -102,6 +102,11 @@ class Way:
         sums = np.convolve(self.moments, np.ones(TOGETHER))[TOGETHER - 1 :]
         cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
         return int(cleared[0]) if len(cleared) else len(self.starts)
+
+    def first_cleared(self) -> int:
+        """The first moment of the frontier that is cleared itself: those before it may only share its mean."""
+        at = self.frontier()
+        return at + int(np.argmax(self.moments[at:] >= CLEARED)) if at < len(self.starts) else at
 
     def beyond(self, moment: int) -> float:
         """The mean clear rate of the parts after that of a moment; 1 if there are none."""
@@ -252,11 +257,11 @@ class ReverseCurriculum:
                 },
             }
 
-    def before_frontier(self, count: int) -> list[list[Moment]]:
-        """The last moments before the frontier of each trail in use, up to so many; nothing of those learned."""
+    def before_cleared(self, count: int) -> list[list[Moment]]:
+        """The last moments before the first cleared one of each trail that is not learned yet, up to so many."""
         with self._lock:
             used = [way for way in self.ways.values() if way.starts and way.need() > 0]
-            return [way.starts[max(at - count, 0) : at] for way in used if (at := way.frontier()) > 0]
+            return [way.starts[max(at - count, 0) : at] for way in used if (at := way.first_cleared()) > 0]
 
     def clear_rate(self) -> float:
         """The mean clear rate along the trails over all stages; a stage without a trail counts as 0."""

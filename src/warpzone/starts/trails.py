@@ -27,9 +27,6 @@ SPACING = 24
 """Width of a place, in pixels."""
 IN_THE_AIR = 4
 """Decisions between two places in a jump."""
-EXCURSION = 96
-"""Pixels of new ground from which on a loop is part of the trail. The excursion past the hidden block of 8-4 gains 57
-and takes 50 decisions, before which nothing was ever cleared (docs/research/2026-11-18-hard-stages.md)."""
 LOOP = 16
 """Decisions up to which a loop is part of the trail in any case: a jump up onto a block ends where it began to rise,
 and a turn is learned one decision at a time. A hole of 11 decisions before such a jump was never crossed."""
@@ -85,9 +82,8 @@ class _Visit:
     """The stage's blocks at that time."""
 
     def repeats(self, earlier: _Visit) -> bool:
-        """Whether hardly anything was gained since an earlier visit to the same place."""
-        is_same = (self.place, self.blocks) == (earlier.place, earlier.blocks)
-        return is_same and self.ground - earlier.ground < EXCURSION
+        """Whether nothing was gained since an earlier visit to the same place."""
+        return (self.place, self.blocks, self.ground) == (earlier.place, earlier.blocks, earlier.ground)
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -124,9 +120,9 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
     """Places on the trail, first to last, each with its moments, for this view.
 
     The trail is played once. One that no longer ends at the flag is rejected. Random search wanders: a loop back to a
-    place without much new ground in between is left out. Where it gained more, or a block was found or broken, the
-    return is kept: a place must never be far from the next one, from which the agent can already clear the stage. Hence
-    long jumps have places too.
+    place without new ground in between is left out. Where it gained any, or a block was found or broken, the return is
+    kept: a place must never be far from the next one, from which the agent can already clear the stage. Hence long
+    jumps have places too.
     """
     if trail.frame_skip != view.frame_skip:
         raise ConfigError(
