@@ -331,11 +331,12 @@ def test_closing_ends_the_thread_and_leaves_no_step_under_way(collected: int) ->
     assert envs.pending is None
 
 
-def test_finished_episodes_are_told_with_their_own_numbers() -> None:
+@pytest.mark.parametrize("mode", ["serial", "double", "four groups"])
+def test_finished_episodes_are_told_with_their_own_numbers(mode: str) -> None:
     records: list[dict[str, Any]] = []
     steps: list[slice] = []
     listeners = Listeners(on_episode=records.append, on_step=lambda columns, _: steps.append(columns))
-    collector, _, _ = make("double", listeners=listeners)
+    collector, envs, _ = make(mode, listeners=listeners)
     rollouts = collect(collector, 3)
     ends = torch.cat([r.ends for r in rollouts])
     rewards = torch.cat([r.rewards for r in rollouts])
@@ -352,7 +353,9 @@ def test_finished_episodes_are_told_with_their_own_numbers() -> None:
     assert sorted(got) == sorted(expected)
     assert {r["end"] for r in records} == {"terminated", "truncated"}
     assert {r["start"] for r in records} == {"stage"}
-    assert len(steps) == 3 * STEPS * 2
+    # Every step once, in the order in which they were received.
+    first_columns = list(range(0, ENVS, ENVS // len(envs)))
+    assert [columns.start for columns in steps] == first_columns * (3 * STEPS)
 
 
 def test_an_episode_record_names_its_end_and_its_start() -> None:

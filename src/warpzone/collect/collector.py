@@ -82,19 +82,28 @@ class Collector:
         rollout.finals.clear()
         for group in self.groups:
             group.begin(rollout, self.version)
-            group.act(0)
+            group.decide(0)
+            group.send()
         # While one group acts, the environments of the others are being emulated.
+        alone = len(self.groups) == 1
         for t in range(self.steps):
             if self.stopping:  # finish the steps under way, so that the caller can close the environments
                 for group in self.groups:
+                    group.tell()
                     group.receive(t)
                     group.tell()
                 return False
-            for group in self.groups:
+            for number, group in enumerate(self.groups):
                 group.receive(t)
                 if t + 1 < self.steps:
-                    group.act(t + 1)
-                group.tell()
+                    group.decide(t + 1)
+                if not alone:
+                    self.groups[number - 1].tell()  # while a GPU decides
+                if t + 1 < self.steps:
+                    group.send()
+                if alone:
+                    group.tell()
+        self.groups[-1].tell()
         for group in self.groups:
             group.finish()
         if self.device.type == "cuda":

@@ -27,7 +27,7 @@ class Listeners:
     on_episode: OnEpisode | None = None
     """Called with the record of every finished episode."""
     on_step: OnStep | None = None
-    """Called after every step with the group's columns and the environments' info, during the next step."""
+    """Called after every step with the group's columns and the environments' info, during a step."""
 
 
 class EnvGroup:
@@ -78,8 +78,8 @@ class EnvGroup:
             kept[0] = kept[-1]
         self._upload_context(0)
 
-    def act(self, t: int) -> None:
-        """Choose the actions of step t and send them to the environments."""
+    def decide(self, t: int) -> None:
+        """Choose the actions of step t; a GPU may still be at it when this returns."""
         rollout, columns = self.rollout, self.columns
         with phase("inference"):
             logits, values, self.state = self._decide(t)
@@ -90,8 +90,13 @@ class EnvGroup:
             rollout.actions[t, columns] = actions
             rollout.logp[t, columns] = logp.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
             rollout.values[t, columns] = values
+            self.actions = actions
+
+    def send(self) -> None:
+        """Send the actions to the environments."""
+        with phase("inference"):
             # This waits for the device, and so for the copy of the frames: their memory is free again.
-            chosen = actions.cpu().numpy()
+            chosen = self.actions.cpu().numpy()
         self.envs.send(chosen)
 
     def receive(self, t: int) -> None:
@@ -113,7 +118,7 @@ class EnvGroup:
             self._upload_context(t + 1)
 
     def tell(self) -> None:
-        """Call the listeners with what was received last, while the next step is under way."""
+        """Call the listeners with what was received last, unless that was done."""
         if self.outcome is None:
             return
         _, rewards, terminated, truncated, info = self.outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -119,16 +120,25 @@ class Rollout:
 
     def stacks_at(self, step: int, columns: slice) -> Tensor:
         """Stacked observations [n, stack * C, H, W] of neighbouring environments at one step, for acting."""
+        newest, back = _newest_and_back(self.stack, self.num_envs, columns.start, columns.stop, self.device)
         age = self.age[step, columns].unsqueeze(-1)
-        back = torch.arange(self.stack - 1, -1, -1, device=self.device)
-        first = (self.stack - 1 + step) * self.num_envs
-        newest = torch.arange(first + columns.start, first + columns.stop, device=self.device)
-        return self.stacked(torch.sub(newest.unsqueeze(-1), torch.minimum(back, age), alpha=self.num_envs))
+        index = torch.sub(newest, torch.minimum(back, age), alpha=self.num_envs)
+        rows = self.frames[step : step + self.stack].flatten(0, 1).index_select(0, index.flatten())
+        return rows.view(len(newest), -1, *self.frames.shape[3:])
 
     def sequences(self, envs: Tensor, steps: int | None = None) -> Tensor:
         """Stacked observations [T, len(envs), stack * C, H, W]; T + 1 of them with `steps=T + 1`."""
         time = torch.arange(steps or self.steps, device=self.device)
         return self.stacks(time[:, None].expand(-1, len(envs)), envs[None, :].expand(len(time), -1))
+
+
+@lru_cache(maxsize=64)
+def _newest_and_back(
+    stack: int, num_envs: int, start: int, stop: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Where neighbouring environments' newest frames are among `stack` steps of frames, and how far back the others."""
+    newest = torch.arange(start, stop, device=device).unsqueeze(-1) + (stack - 1) * num_envs
+    return newest, torch.arange(stack - 1, -1, -1, device=device)
 
 
 def allocate_rollout(
