@@ -23,18 +23,24 @@ from warpzone.model.policy import Policy
 from warpzone.starts.imitation import IMITATED, MOMENTS, TrailDemonstration, stacked
 from warpzone.starts.reverse_curriculum import ReverseCurriculum, TrailConfig
 from warpzone.starts.trails import Moment, Trail, places_along
+from warpzone.starts.way import STUCK, Way
 
 VIEW = ViewConfig(action_type="complex", noop_max=0)
 LEFT, RIGHT, DOWN = 0b01000000, 0b10000000, 0b00100000
 
 
 def demonstrated(
-    moments: list[Moment], cleared_from: int, action_type: str = "complex", steps: int = 3
+    moments: list[Moment],
+    cleared_from: int,
+    action_type: str = "complex",
+    steps: int = 3,
+    waited: int = STUCK,
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     curriculum = ReverseCurriculum(
         {0: [[moment] for moment in moments]}, ["1-1"], TrailConfig(trail_patience=0), lambda: np.ones(1)
     )
     curriculum.ways[0].moments[cleared_from:] = 1.0
+    curriculum.ways[0].waited = waited
     view = ViewConfig(action_type=action_type)
     return list(TrailDemonstration(curriculum, view, steps, seed=0)(update=5))
 
@@ -91,6 +97,35 @@ def test_the_step_that_nothing_is_cleared_before_is_demonstrated_too() -> None:
     assert {int(o[0, 0, 0]) for obs, _ in batches for o in obs} == set(range(100 - IMITATED, 100))
 
 
+def test_a_trail_is_imitated_only_where_it_is_stuck() -> None:
+    moments = [bare(bytes([n]), RIGHT) for n in range(100)]
+    assert demonstrated(moments, cleared_from=60, waited=STUCK - 1) == []
+    assert len(demonstrated(moments, cleared_from=60, waited=STUCK)) == 3
+
+
+def test_a_way_waits_until_an_earlier_moment_is_cleared() -> None:
+    way = Way([[bare(bytes([n]))] for n in range(100)])
+    for _ in range(5):
+        way.ended(60, cleared=False)
+    assert (way.earliest, way.waited) == (100, 5)
+    for moment in (60, 61) * 20:
+        way.ended(moment, cleared=True)
+    assert way.earliest == 60
+    assert 0 < way.waited < 40
+    # One that is cleared later than these is nothing new.
+    waited = way.waited
+    for _ in range(20):
+        way.ended(70, cleared=True)
+    assert (way.earliest, way.waited) == (60, waited + 20)
+    other = Way([[bare(bytes([n]))] for n in range(100)])
+    other.load_state_dict(way.state_dict())
+    assert other.state_dict() == way.state_dict()
+    for _ in range(20):
+        way.ended(59, cleared=True)
+    assert way.earliest == 59
+    assert way.waited < 20
+
+
 def test_actions_that_the_agent_lacks_are_not_demonstrated() -> None:
     moments = [bare(bytes([n]), DOWN if n % 2 else RIGHT) for n in range(100)]
     (obs, actions), *_ = demonstrated(moments, cleared_from=60, action_type="simple")
@@ -118,6 +153,13 @@ def test_a_policy_learns_what_is_demonstrated(native: bool) -> None:
     assert (logits.argmax(-1) == actions).all()
 
 
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every trail counts as stuck."""
+    monkeypatch.setattr("warpzone.starts.reverse_curriculum.STUCK", 0)
+
+
+@pytest.mark.usefixtures("stuck")
 def test_a_run_imitates_its_trail(folder: Path, tmp_path: Path) -> None:
     flags = "--total-updates", "6", "--trail-patience", "0"
     small_run(tmp_path, "--run-name", "a", "--trails", str(folder), "--trail-imitation", "2", *flags)
@@ -128,6 +170,7 @@ def test_a_run_imitates_its_trail(folder: Path, tmp_path: Path) -> None:
     assert {one["loss_imitation"] for one in measured(tmp_path / "b")} == {None}
 
 
+@pytest.mark.usefixtures("stuck")
 def test_a_run_that_imitates_resumes_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
     flags = (
         "--trails",

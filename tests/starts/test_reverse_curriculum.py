@@ -9,19 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.starts.moments import bare
-from warpzone.starts.reverse_curriculum import (
-    BEFORE,
-    BEHIND,
-    EVEN,
-    FRONTIER,
-    OPEN,
-    PARTS,
-    TOGETHER,
-    ReverseCurriculum,
-    TrailConfig,
-    TrailStarts,
-    Way,
-)
+from warpzone.starts.reverse_curriculum import ReverseCurriculum, TrailConfig, TrailStarts
+from warpzone.starts.way import BEFORE, BEHIND, EVEN, FRONTIER, OPEN, PARTS, TOGETHER, Way
 
 
 class Recorder:

@@ -36,7 +36,7 @@ class TrailDemonstration:
         random = np.random.default_rng([self.seed, 0x1417, update])
         before = [
             [moment for moment in moments if moment.buttons in self.actions]
-            for moments in self.curriculum.before_cleared(IMITATED)
+            for moments in self.curriculum.to_imitate(IMITATED)
         ]
         before = [moments for moments in before if moments]
         for _ in range(self.steps if before else 0):
