@@ -4,8 +4,8 @@
 
 A run is a seed, and flags that differ from master's own after a colon. Each follows the trail that `warpzone explore`
 finds with its seed; `--trails FOLDER` has some already, as FOLDER/SEED. When the minutes are over, runs stop as by
-Ctrl-C, and their best policies play fresh episodes. FOLDER then has result.json, with curves, and the weights of each
-run, rounded to half precision.
+Ctrl-C, and their best policies play fresh episodes. FOLDER then has result.json, with curves, the metrics and episodes
+of each run and its best weights, rounded to half precision, but no checkpoint to resume from.
 """
 
 from __future__ import annotations
@@ -206,8 +206,10 @@ def main(config: Config) -> None:
         results.append(
             report(run, words[run.name], config, trails, folder / run.name, out / f"{run.name}.log")
         )
-        if (best := folder / run.name / "checkpoints" / "best.pt").exists():
-            shutil.copy(best, out / f"{run.name}.pt")
+        checkpoints = folder / run.name / "checkpoints"
+        if (checkpoints / "best.pt").exists():
+            shutil.move(checkpoints / "best.pt", out / f"{run.name}.pt")
+        shutil.rmtree(checkpoints, ignore_errors=True)
         fresh = {mode: f"{row['clear_rate']:.0%}" for mode, row in results[-1]["evaluation"].items()}
         print(f"{run.name}: {results[-1]['decisions'] / 1e6:.1f} M decisions, {fresh or 'never cleared'}")
     made_by = made()
