@@ -49,14 +49,12 @@ def test_a_moment_holds_what_the_agent_sees_there_and_what_the_trail_does(trail:
     moments = [moment for place in places_along(trail, VIEW) for moment in place]
     envs = make_envs(VIEW, 1, ["1-1"], threads=1, frame_stack=1, autoreset_mode="same_step")
     envs.reset(seed=0)
-    numbers, followed = {buttons: i for i, buttons in enumerate(action_buttons("complex"))}, 0
+    numbers = {buttons: i for i, buttons in enumerate(action_buttons("complex"))}
     for moment, after in list(pairwise(moments))[::7]:
         seen, _ = envs.reset(options={"snapshot": moment.snapshot})
         assert np.array_equal(seen[0], moment.frames[-1])
         observation, *_ = envs.step(np.array([numbers[moment.buttons]]))
-        # Between some moments there was a loop.
-        followed += np.array_equal(observation[0], after.frames[-1])
-    assert followed > 0.8 * len(moments) / 7
+        assert np.array_equal(observation[0], after.frames[-1])
     assert {len(moment.frames) for moment in moments[VIEW.frame_stack :]} == {VIEW.frame_stack}
     envs.close()
 

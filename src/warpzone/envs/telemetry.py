@@ -47,11 +47,6 @@ def died(before: Mapping[str, NDArray[Any]], after: Mapping[str, NDArray[Any]]) 
     return lost
 
 
-def blocks(ram: Ram) -> bytes:
-    """What the part of the stage around the screen is made of; it changes as that moves on, and as blocks are hit."""
-    return ram[0x0500:0x06A0].tobytes()
-
-
 def counts_as_ground(ram: Ram, stood_only: bool) -> bool:
     """In control of the player, not in a warp zone and, with `stood_only`, not in mid-jump either."""
     stands = ram[0x001D] in (0, 3) or ram[0x0704] != 0

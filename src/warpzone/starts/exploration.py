@@ -20,6 +20,7 @@ from warpzone.envs.actions import action_names
 from warpzone.envs.telemetry import ENDS, counts_as_ground
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.levels.format import LevelData
+from warpzone.starts.loops import without_loops
 from warpzone.starts.trails import ACTIONS, Trail, sequence_of
 
 CONSOLES = 32
@@ -29,6 +30,8 @@ LET_GO = 0.15
 """Probability per decision of a new random action."""
 SEARCH_ON = 3
 """A search takes this many times as long as its first solution: 7-4 then has one of 535 decisions instead of 845."""
+LOOPS_SHARE = 4
+"""The loops of the shortest solution are looked for at most this fraction of the search."""
 SOONER = 8
 """Decisions by which a cell must be reached sooner to replace the path to it."""
 TILE = 16
@@ -96,8 +99,8 @@ class Explorer:
         self._envs.reset(seed=seed)
         self._progress: NDArray[np.int32] = np.zeros(CONSOLES, np.int32)
         ram = self._envs.ram
-        root = self._enter(0, int(cells_of(ram)[0]), None, (), 0)
-        self._from = [root] * CONSOLES
+        self._root = self._enter(0, int(cells_of(ram)[0]), None, (), 0)
+        self._from = [self._root] * CONSOLES
         self._since: list[list[int]] = [[] for _ in range(CONSOLES)]
         self._idle = np.full(CONSOLES, PATIENCE)
         self._action = np.zeros(CONSOLES, np.int64)
@@ -123,6 +126,12 @@ class Explorer:
         self._look(terminated)
         self.furthest = max(self.furthest, int(info["x_pos"].max()))
         return shortest
+
+    def without_loops(self, way: list[int], goes_on: Callable[[], bool]) -> list[int]:
+        """A solution without the loops that it does not need. The search is over then."""
+        return without_loops(
+            self._envs, self._root.console, way, cells_of, self.tried // LOOPS_SHARE, goes_on
+        )
 
     @property
     def cells(self) -> int:
@@ -211,17 +220,22 @@ def find_trail(
 ) -> Trail | None:
     """Random play until the stage is cleared, and on for a shorter solution; None if there is none until the end."""
     explorer = Explorer(stage, frame_skip=frame_skip, seed=seed, rom=rom)
-    trail, until = None, 0
+    shortest, tried, until = None, 0, 0
+
+    def goes_on() -> bool:
+        progress(explorer)
+        return not should_stop()
+
     try:
-        while not (should_stop() or 0 < until <= explorer.tried or explorer.seconds > 60 * minutes):
+        while goes_on() and not (0 < until <= explorer.tried or explorer.seconds > 60 * minutes):
             way = explorer.step()
-            if way is not None and (trail is None or len(way) < trail.decisions):
+            if way is not None and (shortest is None or len(way) < len(shortest)):
+                shortest, tried = way, explorer.tried
                 until = until or SEARCH_ON * explorer.tried
-                trail = Trail(
-                    stage, rom_sha256, frame_skip, len(way), sequence_of(way, frame_skip), explorer.tried,
-                    round(explorer.seconds, 1),
-                )  # fmt: skip
-            progress(explorer)
-        return trail
+        if shortest is None:
+            return None
+        shortest = explorer.without_loops(shortest, goes_on)
+        text = sequence_of(shortest, frame_skip)
+        return Trail(stage, rom_sha256, frame_skip, len(shortest), text, tried, round(explorer.seconds, 1))
     finally:
         explorer.close()

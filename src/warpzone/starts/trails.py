@@ -16,7 +16,7 @@ from warpzone.envs.actions import action_buttons, action_names, parse_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.make import make_envs
 from warpzone.envs.scripts import parse_sequence
-from warpzone.envs.telemetry import blocks, counts_as_ground, room
+from warpzone.envs.telemetry import counts_as_ground, room
 from warpzone.envs.vector import MarioVectorEnv
 from warpzone.errors import ConfigError
 from warpzone.watch.durable import write_durably
@@ -27,9 +27,6 @@ SPACING = 24
 """Width of a place, in pixels."""
 IN_THE_AIR = 4
 """Decisions between two places in a jump."""
-LOOP = 16
-"""Decisions up to which a loop is part of the trail in any case: a jump up onto a block ends where it began to rise,
-and a turn is learned one decision at a time. A hole of 11 decisions before such a jump was never crossed."""
 
 
 @dataclass(frozen=True)
@@ -70,20 +67,13 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class _Visit:
-    """A visit to a place: its last moment, the ground covered, and whether the player stood there in the end."""
+    """A visit to a place: its last decision, and whether the player stood there in the end."""
 
     place: tuple[int, ...]
-    ground: int
     decision: int
     stands: bool
     moments: tuple[Moment, ...] = ()
     """One per decision there."""
-    blocks: bytes = b""
-    """The stage's blocks at that time."""
-
-    def repeats(self, earlier: _Visit) -> bool:
-        """Whether nothing was gained since an earlier visit to the same place."""
-        return (self.place, self.blocks, self.ground) == (earlier.place, earlier.blocks, earlier.ground)
 
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
@@ -119,9 +109,9 @@ def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail
 def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[Moment, ...]]:
     """Places on the trail, first to last, each with its moments, for this view.
 
-    The trail is played once. One that no longer ends at the flag is rejected. Random search wanders: a loop back to a
-    place without new ground in between is left out. Where it gained any, or a block was found or broken, the return is
-    kept: a place must never be far from the next one, from which the agent can already clear the stage. Hence long
+    The trail is played once. One that no longer ends at the flag is rejected. Each moment leads to the next by what the
+    trail does there, so no loop is left out: at its end everything else would be elsewhere, and the agent can't jump in
+    time. A place must never be far from the next one, from which the agent can already clear the stage. Hence long
     jumps have places too.
     """
     if trail.frame_skip != view.frame_skip:
@@ -142,8 +132,8 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
             x, y, sent_back = (int(info[name][0]) for name in ("x_pos", "y_pos", "wrong_turns"))
             place = (sent_back, *room(ram), x // SPACING, y // SPACING)
             stands = counts_as_ground(ram, stood_only=True)
-            ground, moment = int(info["progress"][0]), Moment(envs.snapshot(0), frames, buttons[action])
-            _visit(visits, _Visit(place, ground, decision, stands, (moment,), blocks(ram)))
+            moment = Moment(envs.snapshot(0), frames, buttons[action])
+            _visit(visits, _Visit(place, decision, stands, (moment,)))
             observation, _, terminated, _, info = envs.step(np.array([action]))
             if terminated[0]:
                 break
@@ -155,24 +145,20 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
-    """Add a visit: merge it with the last if that continues; else drop what lies between it and the first visit to the
-    place, if that is long ago and nothing was gained since."""
+    """Add a visit: merge it with the last if that continues."""
     if visits and visits[-1].place == now.place:
         visits[-1] = replace(now, moments=visits[-1].moments + now.moments)
-        return
-    first = next((i for i, visit in enumerate(visits) if now.repeats(visit)), len(visits))
-    if first < len(visits) and now.decision - visits[first].decision > LOOP:
-        del visits[first:]
-    visits.append(now)
+    else:
+        visits.append(now)
 
 
 def _thinned(visits: Sequence[_Visit]) -> list[_Visit]:
-    """All places on the ground, and in the air one at an interval; the others become moments of the previous one."""
+    """The first place, all on the ground, and in the air one at an interval; others are moments of the one before."""
     kept: list[_Visit] = []
     for visit in visits:
-        if visit.stands or (kept and visit.decision - kept[-1].decision >= IN_THE_AIR):
+        if visit.stands or not kept or visit.decision - kept[-1].decision >= IN_THE_AIR:
             kept.append(visit)
-        elif kept:
+        else:
             kept[-1] = replace(kept[-1], moments=kept[-1].moments + visit.moments)
     return kept
 
