@@ -20,10 +20,10 @@ from warpzone.learn.learner import Learner
 from warpzone.learn.native import NativeLearner, NativePolicy
 from warpzone.model.config import ModelConfig
 from warpzone.model.policy import Policy
-from warpzone.starts.imitation import IMITATED, MOMENTS, TrailDemonstration, stacked
+from warpzone.starts.imitation import MOMENTS, TrailDemonstration, stacked
 from warpzone.starts.reverse_curriculum import ReverseCurriculum, TrailConfig
 from warpzone.starts.trails import Moment, Trail, places_along
-from warpzone.starts.way import STUCK, Way
+from warpzone.starts.way import IMITATED, STUCK, Way
 
 VIEW = ViewConfig(action_type="complex", noop_max=0)
 LEFT, RIGHT, DOWN = 0b01000000, 0b10000000, 0b00100000
@@ -34,13 +34,13 @@ def demonstrated(
     cleared_from: int,
     action_type: str = "complex",
     steps: int = 3,
-    waited: int = STUCK,
+    shown: int = 0,
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
     curriculum = ReverseCurriculum(
         {0: [[moment] for moment in moments]}, ["1-1"], TrailConfig(trail_patience=0), lambda: np.ones(1)
     )
     curriculum.ways[0].moments[cleared_from:] = 1.0
-    curriculum.ways[0].waited = waited
+    curriculum.ways[0].shown = shown
     view = ViewConfig(action_type=action_type)
     return list(TrailDemonstration(curriculum, view, steps, seed=0)(update=5))
 
@@ -97,8 +97,8 @@ def test_the_step_that_nothing_is_cleared_before_is_demonstrated_too() -> None:
 
 def test_a_trail_is_imitated_only_where_it_is_stuck() -> None:
     moments = [bare(bytes([n]), RIGHT) for n in range(100)]
-    assert demonstrated(moments, cleared_from=60, waited=STUCK - 1) == []
-    assert len(demonstrated(moments, cleared_from=60, waited=STUCK)) == 3
+    assert demonstrated(moments, cleared_from=60, shown=100) == []
+    assert len(demonstrated(moments, cleared_from=60, shown=99)) == 3
 
 
 def test_a_way_waits_until_an_earlier_moment_is_cleared() -> None:
@@ -122,6 +122,24 @@ def test_a_way_waits_until_an_earlier_moment_is_cleared() -> None:
         way.ended(59, cleared=True)
     assert way.earliest == 59
     assert way.waited < 20
+
+
+def test_a_way_that_waited_long_is_shown_what_comes_before_until_that_is_cleared() -> None:
+    way = Way([[bare(bytes([n]))] for n in range(100)])
+    for moment in (60, 61) * 20:
+        way.ended(moment, cleared=True)
+    for _ in range(STUCK - way.waited - 1):
+        way.ended(60, cleared=True)
+    assert way.to_imitate() == []
+    way.ended(60, cleared=True)
+    assert way.to_imitate() == way.starts[60 - IMITATED : 60]
+    for moment in range(59, 60 - IMITATED, -1):
+        for _ in range(20):
+            way.ended(moment, cleared=True)
+        assert way.to_imitate() == way.starts[moment - IMITATED : moment]
+    for _ in range(20):
+        way.ended(60 - IMITATED, cleared=True)
+    assert way.to_imitate() == []
 
 
 def test_actions_that_the_agent_lacks_are_not_demonstrated() -> None:
@@ -154,12 +172,12 @@ def test_a_policy_learns_what_is_demonstrated(native: bool) -> None:
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every trail counts as stuck."""
-    monkeypatch.setattr("warpzone.starts.reverse_curriculum.STUCK", 0)
+    monkeypatch.setattr("warpzone.starts.way.STUCK", 0)
 
 
 @pytest.mark.usefixtures("stuck")
 def test_a_run_imitates_its_trail(folder: Path, tmp_path: Path) -> None:
-    flags = "--total-updates", "6", "--trail-patience", "0"
+    flags = "--total-updates", "6", "--trail-patience", "0", "--step-limit", "4"
     small_run(tmp_path, "--run-name", "a", "--trails", str(folder), "--trail-imitation", "2", *flags)
     losses = [one["loss_imitation"] for one in measured(tmp_path / "a")]
     assert len(losses) == 6
@@ -179,8 +197,11 @@ def test_a_run_that_imitates_resumes_to_the_same_bits(folder: Path, tmp_path: Pa
         "0",
         "--anneal-updates",
         "6",
+        "--step-limit",
+        "4",
     )
     whole = small_run(tmp_path, "--run-name", "whole", *flags, "--total-updates", "6")
+    assert measured(whole.folder)[-1]["loss_imitation"] > 0
     for updates in ("3", "6"):
         parts = small_run(tmp_path, "--run-name", "parts", *flags, "--total-updates", updates)
     assert differences(lasting_state(whole.folder), lasting_state(parts.folder)) == []

@@ -17,8 +17,6 @@ from warpzone.envs.actions import action_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.starts.reverse_curriculum import ReverseCurriculum
 
-IMITATED = 16
-"""How many moments before the first cleared one of a trail are imitated."""
 MOMENTS = 128
 """Moments in a gradient step."""
 
@@ -36,7 +34,7 @@ class TrailDemonstration:
         random = np.random.default_rng([self.seed, 0x1417, update])
         before = [
             [moment for moment in moments if moment.buttons in self.actions]
-            for moments in self.curriculum.to_imitate(IMITATED)
+            for moments in self.curriculum.to_imitate()
         ]
         before = [moments for moments in before if moments]
         for _ in range(self.steps if before else 0):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from warpzone.errors import require
 from warpzone.starts.columns import Columns
 from warpzone.starts.trails import Moment
-from warpzone.starts.way import STUCK, Way
+from warpzone.starts.way import Way
 
 AUTO = "auto"
 Search = Callable[[int], Sequence[Sequence[Moment]] | None]
@@ -116,11 +116,10 @@ class ReverseCurriculum:
                 },
             }
 
-    def to_imitate(self, count: int) -> list[list[Moment]]:
-        """The last moments before the first cleared one of each trail that is stuck, up to so many."""
+    def to_imitate(self) -> list[list[Moment]]:
+        """What is to be imitated of each trail that is stuck."""
         with self._lock:
-            used = [way for way in self.ways.values() if way.need() > 0 and way.waited >= STUCK]
-            return [way.starts[max(at - count, 0) : at] for way in used if (at := way.first_cleared()) > 0]
+            return [moments for way in self.ways.values() if (moments := way.to_imitate())]
 
     def clear_rate(self) -> float:
         """The mean clear rate along the trails over all stages; a stage without a trail counts as 0."""

@@ -31,6 +31,8 @@ ENOUGH = 0.9
 """Clear rate from which on a stage needs no trail."""
 STUCK = 2000
 """Episodes along a trail, without a moment cleared that is earlier than all before, after which it is imitated."""
+IMITATED = 16
+"""How many moments before the first cleared one are imitated then, until all of them are cleared."""
 NEVER = 1 << 62
 """Patience that no run uses up."""
 
@@ -51,7 +53,8 @@ class Way:
         self.moments = np.zeros(len(self.starts))
         self._limits = np.cumsum([0, *(len(place) for place in places)])
         self.mastery = self.best = self.reach = self.furthest = 0.0
-        self.earliest, self.waited = len(self.starts), 0
+        self.earliest = self.shown = len(self.starts)
+        self.waited = 0
 
     def choose(self, random: np.random.Generator) -> int:
         """Sample a start: at the frontier; or in a part where success is lost before the next one or is uncertain, at a
@@ -89,6 +92,8 @@ class Way:
         at = self.first_cleared()
         self.waited = 0 if at < self.earliest else self.waited + 1
         self.earliest = min(self.earliest, at)
+        if self.waited >= STUCK:
+            self.waited, self.shown = 0, max(self.earliest - IMITATED, 0)
 
     def ended_from_start(self, cleared: bool, ground: float, length: int) -> None:
         """Record a finished episode from the true start. While it is played better and better, no trail is used."""
@@ -102,6 +107,12 @@ class Way:
         if 0 < self.patience < NEVER:
             gains = further or better or self.mastery >= ENOUGH
             self.patience = self.full_patience if gains else max(self.patience - length, 0)
+
+    def to_imitate(self) -> list[Moment]:
+        """The last moments before the first cleared one, if the trail was stuck and not all it was shown is cleared."""
+        at = self.first_cleared()
+        is_shown = self.need() > 0 and self.earliest > self.shown
+        return self.starts[max(at - IMITATED, 0) : at] if is_shown else []
 
     def need(self) -> float:
         """How much of its share the trail should have."""
@@ -124,7 +135,7 @@ class Way:
             "starts": len(self.starts), "patience": self.patience, "mastery": self.mastery,
             "best": self.best, "reach": self.reach, "furthest": self.furthest, "cleared": self.cleared.tolist(),
             "each": self.each.tolist(), "moments": self.moments.tolist(), "earliest": self.earliest,
-            "waited": self.waited,
+            "waited": self.waited, "shown": self.shown,
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -134,8 +145,9 @@ class Way:
         if len(state["moments"]) == len(self.starts):
             self.cleared, self.each = np.array(state["cleared"]), np.array(state["each"])
             self.moments = np.array(state["moments"])
-            # Runs before 2026-11-19 have neither.
+            # Runs before 2026-11-19 have none of these.
             self.earliest, self.waited = state.get("earliest", self.earliest), state.get("waited", 0)
+            self.shown = state.get("shown", self.shown)
 
     def _place_and_part(self, moment: int) -> tuple[int, int]:
         place = int(np.searchsorted(self._limits, moment, side="right")) - 1
