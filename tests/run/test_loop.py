@@ -165,10 +165,10 @@ def test_the_heartbeat_tells_the_phases(tmp_path: Path) -> None:
 def test_a_profile_says_where_the_time_of_a_run_goes(tmp_path: Path) -> None:
     small_run(tmp_path, "--total-updates", "9", "--profile")
     lines = (tmp_path / "mario" / "profile" / "table.txt").read_text().splitlines()
-    calls = {line.split()[0]: int(line.split()[1]) for line in lines[1:8]}
+    calls = {line.split()[0]: int(line.split()[1]) for line in lines[1:9]}
     # Five updates of sixteen steps.
     assert calls == {
-        **dict.fromkeys(("inference", "emulation", "transfer", "recording"), 80),
+        **dict.fromkeys(("inference", "sending", "emulation", "transfer", "recording"), 80),
         **dict.fromkeys(("targets", "learning", "replay"), 5),
     }
 

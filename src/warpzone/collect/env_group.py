@@ -94,10 +94,9 @@ class EnvGroup:
 
     def send(self) -> None:
         """Send the actions to the environments."""
-        with phase("inference"):
+        with phase("sending"):
             # This waits for the device, and so for the copy of the frames: their memory is free again.
-            chosen = self.actions.cpu().numpy()
-        self.envs.send(chosen)
+            self.envs.send(self.actions.cpu().numpy())
 
     def receive(self, t: int) -> None:
         """Wait for the outcome of step t and keep it."""
