@@ -15,7 +15,7 @@ from warpzone.starts.loops import _loops, without_loops
 from warpzone.starts.trails import Trail
 
 NOOP, LEFT = (action_names("complex").index(name) for name in ("NOOP", "LEFT"))
-ENOUGH = 1 << 20
+ENOUGH = 1 << 15
 
 
 @pytest.fixture
