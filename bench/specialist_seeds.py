@@ -3,8 +3,8 @@
     python bench/specialist_seeds.py --stage 8-4 --runs 0 1 2 "1:--go-back 0" --minutes 8 --out FOLDER
 
 A run is a seed, and flags that differ from master's own after a colon. Each follows the trail that `warpzone explore`
-finds with its seed; `--trails FOLDER` has some already, as FOLDER/SEED. When the minutes are over, runs stop as by
-Ctrl-C, and their best policies play fresh episodes. FOLDER then has result.json, with curves, the metrics and episodes
+finds with its seed; `--trails FOLDER` has some already, as FOLDER/SEED. When the minutes are over, runs are told to
+stop, and their best policies play fresh episodes. FOLDER then has result.json, with curves, the metrics and episodes
 of each run and its best weights, rounded to half precision, but no checkpoint to resume from.
 """
 
@@ -215,7 +215,7 @@ def main(config: Config) -> None:
     made_by = made()
     what = {
         **made_by, "command": shown(shlex.split(made_by["command"])), "curve": CURVE, "at_once": len(runs),
-        "env_threads_each": threads, "runs": results,
+        "runs": results,
     }  # fmt: skip
     text = json.dumps(what, indent=1)
     text = re.sub(r"\[\s+([^][{}]*?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text)

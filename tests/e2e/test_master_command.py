@@ -93,7 +93,7 @@ def test_stopped_and_killed_on_its_way_it_still_ends_with_an_agent_and_its_card(
     decisions = left["specialists"]["1-1"]["decisions"]
     for run in ("specialist-1-1", "specialist-1-2", "student", "polished"):
         shutil.rmtree(folder / run)
-    minutes = sum(phase["spent_s"] for phase in left["phases"].values()) / 60 + 0.75
+    minutes = sum(phase["spent_s"] for phase in left["phases"].values()) / 60 + 1.25
     more = warpzone(
         tmp_path, *MASTER, "--minutes", f"{minutes:.3f}", f"--train-flags={TINY}", timeout_s=PATIENCE_S
     )
@@ -102,10 +102,7 @@ def test_stopped_and_killed_on_its_way_it_still_ends_with_an_agent_and_its_card(
     begun = [
         one["command"] for one in again["commands"] if "--begin-with m/agent.safetensors" in one["command"]
     ]
-    names, specialists = {one.split()[3] for one in begun}, {"specialist-1-1", "specialist-1-2"}
-    # On a busy machine the time may be over before the second specialist has its turn.
-    assert names & specialists
-    assert names - specialists == {"student"}
+    assert {one.split()[3] for one in begun} == {"specialist-1-1", "specialist-1-2", "student"}
     assert again["specialists"]["1-1"]["decisions_before"] == decisions
     assert {"agent-1", "student", "polished-2"} <= again["evaluations"].keys()
     assert (folder / "agent-1" / "agent.safetensors").exists()

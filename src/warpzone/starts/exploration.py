@@ -224,10 +224,10 @@ def find_trail(
 
     def goes_on() -> bool:
         progress(explorer)
-        return not should_stop()
+        return not should_stop() and explorer.seconds <= 60 * minutes
 
     try:
-        while goes_on() and not (0 < until <= explorer.tried or explorer.seconds > 60 * minutes):
+        while goes_on() and not 0 < until <= explorer.tried:
             way = explorer.step()
             if way is not None and (shortest is None or len(way) < len(shortest)):
                 shortest, tried = way, explorer.tried
