@@ -1,7 +1,8 @@
 """Random search wanders: a solution of a stage without the loops that it does not need.
 
 A loop leads back to a place where the player was before. Left out, everything else is where it was some time ago:
-speed, enemies, lifts, hidden blocks. So a loop is left out only if the rest, played from before it, still clears the stage.
+speed, enemies, lifts, hidden blocks. So a loop is left out only if the rest, played from before it, still clears
+the stage.
 """
 
 from __future__ import annotations
