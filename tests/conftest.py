@@ -1,5 +1,6 @@
 """Small networks run fastest, and most repeatably, on one thread."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +8,11 @@ from typing import Any
 import hypothesis
 import pytest
 import torch
+
+from warpzone.run.build import rom_digest
+from warpzone.run.presets import CPU
+from warpzone.starts.exploration import find_trail
+from warpzone.starts.trails import Trail, load_trail, save_trail
 
 torch.set_num_threads(1)
 # A machine that is busy may take longer over an example than it did, which says nothing about the code.
@@ -21,6 +27,21 @@ def _one_thread() -> Iterator[None]:
     """Training in this process may leave more."""
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def trail(tmp_path_factory: pytest.TempPathFactory) -> Trail:
+    """A trail through 1-1, by its pipe. It takes long to find, so one process looks for it and the others wait."""
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (folder / "trail.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (known := load_trail(folder, "1-1")) is not None:
+            return known
+        found = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3)
+        assert found is not None
+        save_trail(found, folder)
+        return found
 
 
 LONG = ("cluster", "native", "e2e")

@@ -24,6 +24,7 @@ from tests.run.small_runs import SMALL, Quiet, small_run
 from tests.warm import Process
 from warpzone.cli.commands import BENCHMARKS, flags_of_commands
 from warpzone.cli.main import main
+from warpzone.starts import exploration
 
 from .pages import PAGES, ROOT, Command, commands, files, scripts
 
@@ -48,6 +49,8 @@ SHORTER = {
     "examples/stable_baselines3_ppo.py": ["--steps", "128"],
 }
 """What makes a command short, by its words."""
+LONG_SEARCH = "2-4"
+"""Castles look for a trail first, which takes half a minute in this one. That of 1-4 is looked for."""
 MAY_FAIL = ("doctor", "explore", "checkpoints backfill")
 """Exit with 1 where they find something: a missing tool, no trail within the time, a file to repair."""
 SEPARATE = [command for command in commands() if not command.line.startswith(("jq", "warpzone control"))]
@@ -175,6 +178,8 @@ def run_it(line: str, folder: Path) -> None:
             serve_and_look(rest, folder)
             return
         whole = [*rest, *([] if {"-h", "--dry-run"} & set(rest) else SHORTER.get(command, []))]
+        if LONG_SEARCH in rest:
+            whole += ["--trails", ""]
         try:
             status = main(whole)
         except SystemExit as ended:
@@ -188,6 +193,7 @@ def test_a_command_on_a_page_works(
     command: Command, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workplace)
+    monkeypatch.setattr(exploration, "SEARCH_ON", 1)  # the first trail will do
     if command.why_not:
         only_check(shlex.split(command.line))
     else:

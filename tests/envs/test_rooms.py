@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from warpzone.envs.vector import MarioVectorEnv
-from warpzone.starts.exploration import find_trail
+from warpzone.starts.trails import Trail
 
 NEXT_POINTER, AREA_TYPE, AREA_NUMBER = 0x0750, 0x074E, 0x074F
 
 
-def test_each_room_is_paid_from_its_own_start_and_the_pointer_to_the_next_is_none() -> None:
+def test_each_room_is_paid_from_its_own_start_and_the_pointer_to_the_next_is_none(trail: Trail) -> None:
     """A way through 1-1 by its pipe, found at random: ground grows with x in each room, and nothing is paid twice."""
-    trail = find_trail("1-1", rom_sha256="", seed=3)
-    assert trail is not None
     envs = MarioVectorEnv(1, "1-1", action_type="complex", autoreset_mode="disabled", frame_stack=1)
     _, info = envs.reset(seed=0)
     furthest: dict[tuple[int, int], int] = {}

@@ -11,10 +11,7 @@ import torch
 from warpzone.api import resolve
 from warpzone.checkpoints.saving import load_checkpoint, save_checkpoint
 from warpzone.cli.train import settings
-from warpzone.run.build import rom_digest
-from warpzone.run.presets import CPU
-from warpzone.starts.exploration import find_trail
-from warpzone.starts.trails import save_trail
+from warpzone.starts.trails import Trail, save_trail
 
 from .small_runs import Quiet, differences, lasting_state, measured, saved_state, small_run
 
@@ -41,13 +38,9 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture(scope="module")
-def trails(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trails(trail: Trail, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a trail of 1-1."""
-    folder = tmp_path_factory.mktemp("trails")
-    trail = find_trail("1-1", rom_sha256=rom_digest(CPU), seed=3)
-    assert trail is not None
-    save_trail(trail, folder)
-    return folder
+    return save_trail(trail, tmp_path_factory.mktemp("trails")).parent
 
 
 @pytest.mark.parametrize("buffers", ["--no-double-buffer", "--double-buffer"])
