@@ -335,7 +335,7 @@ def test_closing_ends_the_thread_and_leaves_no_step_under_way(collected: int) ->
 def test_finished_episodes_are_told_with_their_own_numbers(mode: str) -> None:
     records: list[dict[str, Any]] = []
     steps: list[slice] = []
-    listeners = Listeners(on_episode=records.append, on_step=lambda columns, _: steps.append(columns))
+    listeners = Listeners(on_episodes=records.extend, on_step=lambda columns, _: steps.append(columns))
     collector, envs, _ = make(mode, listeners=listeners)
     rollouts = collect(collector, 3)
     ends = torch.cat([r.ends for r in rollouts])

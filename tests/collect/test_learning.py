@@ -51,7 +51,7 @@ def score_after_training(
         learner.policy_snapshot,
         stack=1,
     )
-    collector.start(Listeners(on_episode=episodes.append))
+    collector.start(Listeners(on_episodes=episodes.extend))
     try:
         for _ in range(updates):
             learner.update(collector.collect())

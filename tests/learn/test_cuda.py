@@ -116,7 +116,7 @@ def test_every_mode_learns(
         stack=1,
         device="cuda",
     )
-    collector.start(Listeners(on_episode=episodes.append))
+    collector.start(Listeners(on_episodes=episodes.extend))
     for _ in range(60):
         metrics = learner.update(collector.collect())
     collector.close()

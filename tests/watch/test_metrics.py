@@ -132,23 +132,27 @@ def test_clear_rates_are_counted_per_stage_over_the_window(tmp_path: Path) -> No
     log = EpisodeLog(tmp_path / "episodes.jsonl", window=4)
     outcomes = [False, False, True, True, True, False]
     for n, cleared in enumerate(outcomes):
-        log.add(episode(cleared=cleared, value=n), update=n, global_step=n, elapsed_s=n * 2.0)
-    log.add(episode("1-2"), update=9, global_step=9, elapsed_s=99)
+        log.add([episode(cleared=cleared, value=n)], update=n, global_step=n, elapsed_s=n * 2.0)
+    log.add([episode("1-2")], update=9, global_step=9, elapsed_s=99)
     summary = log.summary()
     assert summary["clear_rate"] == {"1-1": 0.75, "1-2": 0.0}
     assert log.clear_rates(min_episodes=2) == {"1-1": 0.75}
     assert summary["clear_rate_mean"] == 0.375
     assert summary["time_to_first_flag"] == 4.0
     assert summary["recent_return_p50"] == 3.5
+    log.add([episode("1-2", cleared=True), episode("1-2")], update=10, global_step=10, elapsed_s=100)
+    assert log.clear_rates() == {"1-1": 0.75, "1-2": 1 / 3}
     log.close()
-    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 7
+    records = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text().splitlines()]
+    assert [record["episode"] for record in records] == list(range(1, 10))
+    assert [record["cleared"] for record in records[-2:]] == [True, False]
 
 
 def test_stages_that_are_not_played_any_more_are_forgotten(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
     for stage in ("1-1", "1-2"):
         record = {"stage": stage, "return": 1.0, "cleared": True, "start": "stage"}
-        log.add(record, update=1, global_step=1, elapsed_s=1.0)
+        log.add([record], update=1, global_step=1, elapsed_s=1.0)
     log.forget_others(["1-2", "1-3"])
     assert log.clear_rates() == {"1-2": 1.0}
     log.close()
@@ -158,7 +162,7 @@ def test_generated_levels_have_a_longer_window(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
     for n in range(1200):
         for stage in ("1-1", "levels@0.3"):
-            log.add(episode(stage, cleared=n < 600), update=1, global_step=n, elapsed_s=1.0)
+            log.add([episode(stage, cleared=n < 600)], update=1, global_step=n, elapsed_s=1.0)
     resumed = EpisodeLog(tmp_path / "resumed.jsonl")
     resumed.load_state_dict(log.state_dict())
     assert resumed.clear_rates() == log.clear_rates() == {"1-1": 0.0, "levels@0.3": 0.4}
@@ -168,7 +172,7 @@ def test_episodes_with_noise_have_a_rate_of_their_own(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
     for noisy, cleared in ((False, True), (True, False), (True, True), (True, False), (True, False)):
         one = {**episode(cleared=cleared, value=5.0 - 9 * noisy), "noisy": noisy}
-        log.add(one, update=1, global_step=1, elapsed_s=1.0)
+        log.add([one], update=1, global_step=1, elapsed_s=1.0)
     summary = log.summary()
     assert (summary["clear_rate"], summary["clear_rate_noisy"]) == ({"1-1": 1.0}, 0.25)
     assert summary["avg_return"] == 5.0
@@ -186,10 +190,10 @@ def test_no_episode_yet_is_null_not_an_error(tmp_path: Path) -> None:
 
 def test_episodes_from_snapshots_are_written_but_not_counted(tmp_path: Path) -> None:
     log = EpisodeLog(tmp_path / "episodes.jsonl")
-    log.add(episode(value=2.0, cleared=False), update=1, global_step=1, elapsed_s=1.0)
+    log.add([episode(value=2.0, cleared=False)], update=1, global_step=1, elapsed_s=1.0)
     counted = log.summary()
     late = {**episode(value=9.0, cleared=True), "start": "snapshot"}
-    log.add(late, update=1, global_step=2, elapsed_s=2.0)
+    log.add([late], update=1, global_step=2, elapsed_s=2.0)
     assert log.summary() == counted
     log.close()
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 2
@@ -197,7 +201,7 @@ def test_episodes_from_snapshots_are_written_but_not_counted(tmp_path: Path) -> 
 
 def test_episode_windows_survive_a_resume(tmp_path: Path) -> None:
     first = EpisodeLog(tmp_path / "episodes.jsonl")
-    first.add(episode(value=2.0, cleared=True), update=1, global_step=1, elapsed_s=1.5)
+    first.add([episode(value=2.0, cleared=True)], update=1, global_step=1, elapsed_s=1.5)
     second = EpisodeLog(tmp_path / "episodes.jsonl")
     second.load_state_dict(first.state_dict())
     assert second.summary() == first.summary()
@@ -225,7 +229,7 @@ def test_the_jq_lines_of_the_documentation_work(tmp_path: Path, number: int) -> 
     writer = MetricsWriter(run)
     episodes = EpisodeLog(run / "episodes.jsonl")
     for update in (1, 2):
-        episodes.add(episode(cleared=update == 2), update=update, global_step=1, elapsed_s=1.0)
+        episodes.add([episode(cleared=update == 2)], update=update, global_step=1, elapsed_s=1.0)
         values = {"env_steps_per_sec": 9.5, "replay_fill_rate": 0.5, "collect_share": 0.5, "learn_share": 0.5}
         writer.write(record(update, **values, **episodes.summary()))
     writer.close()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from warpzone.collect.episodes import EpisodeLog
-from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisode, OnStep, StepResult
+from warpzone.collect.interfaces import Actor, Environments, Info, OnEpisodes, OnStep, StepResult
 from warpzone.envs.telemetry import ENDS
 from warpzone.learn.random_state import restore_stream
 from warpzone.learn.rollout import Final, Rollout
@@ -24,8 +24,8 @@ STALLED = ENDS.index("stalled")
 class Listeners:
     """Callbacks during collection, on the thread that collects."""
 
-    on_episode: OnEpisode | None = None
-    """Called with the record of every finished episode."""
+    on_episodes: OnEpisodes | None = None
+    """Called with the records of the episodes that a step finished."""
     on_step: OnStep | None = None
     """Called after every step with the group's columns and the environments' info, during a step."""
 
@@ -124,9 +124,8 @@ class EnvGroup:
         self.outcome = None
         with phase("recording"):
             records = self.episodes.observe(rewards, terminated, truncated, info)
-            if self.listeners.on_episode is not None:
-                for record in records:
-                    self.listeners.on_episode(record)
+            if records and self.listeners.on_episodes is not None:
+                self.listeners.on_episodes(records)
             if self.listeners.on_step is not None:
                 self.listeners.on_step(self.columns, info)
 

@@ -43,9 +43,8 @@ class EpisodeLog:
             reached = np.where(ended, info.get("final_info", info)["x_pos"], info["x_pos"])
             np.maximum(self.x_max, reached, out=self.x_max)
         lost = info.get("worker_lost", np.zeros_like(ended))
-        records = [self._record(int(i), bool(terminated[i]), info) for i in np.flatnonzero(ended & ~lost)]
-        for i in np.flatnonzero(lost):
-            self._begin(int(i), info)
+        records = self._records(np.flatnonzero(ended & ~lost), terminated, info)
+        self._begin(np.flatnonzero(ended | lost), info)
         self.stage[:] = info["stage_index"]
         return records
 
@@ -64,26 +63,32 @@ class EpisodeLog:
             getattr(self, name)[:] = state[name]
         self.start = list(state["start"])
 
-    def _record(self, i: int, terminated: bool, info: Info) -> dict[str, Any]:
+    def _records(
+        self, rows: NDArray[np.int64], terminated: NDArray[np.bool_], info: Info
+    ) -> list[dict[str, Any]]:
+        if not len(rows):
+            return []
         final = info.get("final_info", info)
-        cleared = bool(final["flag_get"][i]) if "flag_get" in final else False
-        end = "terminated" if terminated else "truncated"
-        record = {
-            "stage": int(self.stage[i]),
-            "return": float(self.returns[i]),
-            "length": int(self.lengths[i]),
-            "x_max": int(self.x_max[i]),
-            "cleared": cleared,
-            "end": ENDS[final["end"][i]] if "end" in final else end,
-            "start": self.start[i],
-            "env": self.first_env + i,
+        ends = final["end"][rows].tolist() if "end" in final else []
+        columns: dict[str, list[Any]] = {
+            "stage": self.stage[rows].tolist(),
+            "return": self.returns[rows].tolist(),
+            "length": self.lengths[rows].tolist(),
+            "x_max": self.x_max[rows].tolist(),
+            "cleared": [bool(flag) for flag in final["flag_get"][rows]]
+            if "flag_get" in final
+            else [False] * len(rows),
+            "end": [ENDS[end] for end in ends]
+            or np.where(terminated[rows], "terminated", "truncated").tolist(),
+            "start": [self.start[i] for i in rows.tolist()],
+            "env": (self.first_env + rows).tolist(),
         }
-        self._begin(i, info)
-        return record
+        return [dict(zip(columns, one, strict=True)) for one in zip(*columns.values(), strict=True)]
 
-    def _begin(self, i: int, info: Info) -> None:
-        self.returns[i] = self.lengths[i] = self.x_max[i] = 0
-        self.start[i] = _start(i, info)
+    def _begin(self, rows: NDArray[np.int64], info: Info) -> None:
+        self.returns[rows] = self.lengths[rows] = self.x_max[rows] = 0
+        for i in rows.tolist():
+            self.start[i] = _start(i, info)
 
 
 def _start(i: int, info: Info) -> str:

@@ -16,7 +16,7 @@ from warpzone.model.snapshot import Snapshot
 
 Info = Mapping[str, Any]
 StepResult = tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], Info]
-OnEpisode = Callable[[dict[str, Any]], None]
+OnEpisodes = Callable[[Sequence[dict[str, Any]]], None]
 OnStep = Callable[[slice, Info], None]
 
 

@@ -81,7 +81,7 @@ def follow(
             state["reward_scale"]["carried"] = None
         generator = learner.generator.get_state()
         learner.load_state_dict({**state, "generator": generator})
-        parts.collector.start(Listeners(records.append, on_step))
+        parts.collector.start(Listeners(records.extend, on_step))
         while (orders := ranks.tell(None)) is not None:
             _obey(orders, learner, parts.envs)
             wanted.append(orders.weights)

@@ -125,8 +125,7 @@ def run_updates(session: Session, control: Control, log: LogMetrics, hooks: Sequ
         numbers = learner.update(rollout)
 
         # Episodes of this learner were counted while they were collected.
-        for record in learner.ranks.collect([]):
-            session.count_episode(record)
+        session.count_episodes(learner.ranks.collect([]))
         progress.update += 1
         progress.global_step += rollout.num_decisions * learner.ranks.size
         session.learned_updates += 1

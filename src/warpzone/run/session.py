@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -148,21 +149,22 @@ class Session:
 
     # ---- what the collector reports, on the thread that collects ----
 
-    def on_episode(self, record: dict[str, Any]) -> None:
-        """Count a finished episode, and let the next ones follow the curriculum."""
-        self.count_episode(record)
-        if self.curriculum.adapts and record["start"] != "snapshot":
+    def on_episodes(self, records: Sequence[dict[str, Any]]) -> None:
+        """Count finished episodes, and let the next ones follow the curriculum."""
+        self.count_episodes(records)
+        if self.curriculum.adapts and any(record["start"] != "snapshot" for record in records):
             self.components.set_stage_weights(self.curriculum.weights())
 
-    def count_episode(self, record: dict[str, Any]) -> None:
-        """Count a finished episode, of this learner or another; on any thread."""
-        progress = self.progress
-        if record["start"] != "snapshot":
-            self.curriculum.observe(record["stage"], record["cleared"], record["x_max"], record["length"])
-        second_half = 2 * record["env"] >= sum(envs.num_envs for envs in self.components.envs)
-        noisy = self.config.collect.noisy_sticky > 0 and second_half
+    def count_episodes(self, records: Sequence[dict[str, Any]]) -> None:
+        """Count finished episodes, of this learner or another; on any thread."""
+        progress, stages = self.progress, self.stages
+        for one in records:
+            if one["start"] != "snapshot":
+                self.curriculum.observe(one["stage"], one["cleared"], one["x_max"], one["length"])
+        second_half = sum(envs.num_envs for envs in self.components.envs) / 2
+        noisy_from = second_half if self.config.collect.noisy_sticky > 0 else math.inf
         self.run.episodes.add(
-            {**record, "stage": self.stages[record["stage"]], "noisy": noisy},
+            [{**one, "stage": stages[one["stage"]], "noisy": one["env"] >= noisy_from} for one in records],
             update=progress.update, global_step=progress.global_step, elapsed_s=progress.elapsed_s,
         )  # fmt: skip
 
@@ -193,7 +195,7 @@ class Session:
         elif plan.first_weights is not None:
             begin_with(plan.first_weights, self.config.run.begin_with, components.learner, self.say)
         lead_off(components.learner)
-        components.collector.start(Listeners(self.on_episode, self.on_step))
+        components.collector.start(Listeners(self.on_episodes, self.on_step))
         if saved is not None:
             self.state.restore_play(saved, self.say)
 

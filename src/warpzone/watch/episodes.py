@@ -41,15 +41,18 @@ class EpisodeLog:
         self._episodes = 0
         self._first_flag_s: float | None = None
 
-    def add(self, record: Mapping[str, Any], *, update: int, global_step: int, elapsed_s: float) -> None:
+    def add(
+        self, records: Sequence[Mapping[str, Any]], *, update: int, global_step: int, elapsed_s: float
+    ) -> None:
         """`elapsed_s`: seconds of training so far, including those before a resume."""
         with self._lock:
-            self._episodes += 1
-            episode = self._episodes
-            if record.get("start") != "snapshot":
-                self._count(record, elapsed_s)
-        counts = {"timestamp": time.time(), "update": update, "global_step": global_step, "episode": episode}
-        self._lines.write({**counts, **record})
+            first = self._episodes + 1
+            self._episodes += len(records)
+            for record in records:
+                if record.get("start") != "snapshot":
+                    self._count(record, elapsed_s)
+        counts = {"timestamp": time.time(), "update": update, "global_step": global_step}
+        self._lines.write(*({**counts, "episode": n, **record} for n, record in enumerate(records, first)))
 
     def _count(self, record: Mapping[str, Any], elapsed_s: float) -> None:
         if record.get("noisy"):
