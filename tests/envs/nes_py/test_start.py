@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,17 @@ def start(
     return BackendVectorEnv(num_envs, view=VIEW, backend=backend, factory=factory, say=said.append)
 
 
+def fails(tmp_path: Path, at: str, fault: str, timeout_s: float = 60.0) -> str:
+    """What is said of a strict run whose only worker fails at its start."""
+    said: list[str] = []
+    factory = Faulty(at, fault, str(tmp_path / "counter"))
+    with pytest.raises(BackendError, match="Worker 0 did not start in 1 attempts"):
+        start(tmp_path, factory, said, env_retries=0, strict_env=True, env_reset_timeout=timeout_s)
+    (warning,) = [line for line in said if line.startswith("[env][warn] worker 0")]
+    assert f"last stage mark: {at}" in warning
+    return warning
+
+
 @pytest.mark.parametrize(
     ("at", "fault", "words"),
     [
@@ -34,26 +46,26 @@ def start(
         ("make", "missing_rom", "failed: ValueError: rom_path points to non-existent file: mario.nes."),
         ("patch", "crash", "died (killed by signal 6)"),
         ("make", "crash", "died (killed by signal 6)"),
-        ("make", "hang", "is stuck: no answer for"),
-        ("import", "hang", "is stuck: no answer for"),
     ],
 )
 def test_a_failed_start_is_named_with_its_stage_and_stops_a_strict_run(
     tmp_path: Path, at: str, fault: str, words: str
 ) -> None:
-    said: list[str] = []
-    factory = Faulty(at, fault, str(tmp_path / "counter"))
-    timeout_s = 30.0 if fault == "hang" else 60.0
-    with pytest.raises(BackendError, match="Worker 0 did not start in 1 attempts"):
-        start(tmp_path, factory, said, env_retries=0, strict_env=True, env_reset_timeout=timeout_s)
-    warnings = [line for line in said if line.startswith("[env][warn] worker 0")]
-    assert len(warnings) == 1
-    assert words in warnings[0]
-    assert f"last stage mark: {at}" in warnings[0]
-    if fault == "hang":
-        assert "_fail" in warnings[0]
+    assert words in fails(tmp_path, at, fault)
     if fault in ("error", "missing_rom"):
         assert read_start_log(tmp_path / "diagnostics", 0)[-1]["mark"] == "error"
+
+
+def test_a_start_that_hangs_is_named_with_its_stage_and_stops_a_strict_run(tmp_path: Path) -> None:
+    # Both at once, as each takes its whole limit.
+    stages = ("make", "import")
+    for at in stages:
+        (tmp_path / at).mkdir()
+    with ThreadPoolExecutor(len(stages)) as pool:
+        warnings = [pool.submit(fails, tmp_path / at, at, "hang", 30.0) for at in stages]
+        for warning in warnings:
+            assert "is stuck: no answer for" in warning.result()
+            assert "_fail" in warning.result()
 
 
 def test_a_worker_that_fails_once_is_replaced(tmp_path: Path) -> None:
