@@ -67,6 +67,11 @@ def mean_32(mode: str, file: str = "eval-32.json") -> float:
     return sum(rates) / len(rates)
 
 
+def at_80(mode: str, file: str = "eval-32.json") -> str:
+    """On how many stages the policy clears at least 80 % of its episodes."""
+    return str(sum(rate >= 0.8 for rate in rates_32(mode, file)))
+
+
 def half_width_32() -> float:
     """Half the 95 % interval of the mean over stages, each of which has its own rate."""
     rows = load("eval-32.json")["results"]["sampled"]
@@ -84,7 +89,7 @@ def random_starts(name: str, known: str, random: str) -> Figures:
     """A policy's clear rates from random starts beside those from starts that are known."""
     return {
         f"{name}-random-start-mean": lambda: percent(mean_32("sampled", random)),
-        f"{name}-random-start-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled", random))),
+        f"{name}-random-start-at-80": lambda: at_80("sampled", random),
         f"{name}-random-start-table": lambda: starts_table(known, random),
     }
 
@@ -126,8 +131,8 @@ def stages_table() -> str:
     return table(head, rows, "minutes, million decisions")
 
 
-def game(mode: str, key: str, form: str) -> str:
-    return format(load("game-32.json")["game"][mode][key], form)
+def game(mode: str, key: str, form: str, file: str = "game-32.json") -> str:
+    return format(load(file)["game"][mode][key], form)
 
 
 def cluster_model() -> Figures:

@@ -16,7 +16,9 @@ from statistics import mean, median
 
 from figure_levels import generalisation, levels
 from figure_sources import (
+    MODES,
     Figures,
+    at_80,
     cluster_model,
     ends,
     faults,
@@ -60,7 +62,8 @@ from figure_speeds import (
 )
 
 ROOT = Path(__file__).parents[1]
-FIRST = "eval-32-first.json"
+FIRST, AS_TRAINED = "eval-32-first.json", "eval-32-as-trained.json"
+GAMES_AS_TRAINED = "game-32-as-trained.json"
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -137,18 +140,27 @@ FIGURES: Figures = {
         "32-mean", lambda: [100 * (mean_32("sampled") + sign * half_width_32()) for sign in (-1, 1)], ".1f"
     ),
     "32-lowest": lambda: percent(min(rates_32("sampled")), 0),
-    "32-at-80": lambda: str(sum(rate >= 0.8 for rate in rates_32("sampled"))),
+    "32-at-80": lambda: at_80("sampled"),
     "32-greedy": lambda: percent(mean_32("greedy")),
     "32-sticky": lambda: percent(mean_32("sticky")),
     "32-first-mean": lambda: percent(mean(rates_32("sampled", FIRST))),
     "32-first-sticky": lambda: percent(mean(rates_32("sticky", FIRST))),
+    **{
+        f"32-as-trained-{mode}": lambda mode=mode: percent(mean_32(mode, AS_TRAINED))  # type: ignore[misc]
+        for mode in MODES
+    },
+    "32-as-trained-at-80": lambda: at_80("sampled", AS_TRAINED),
     **random_starts("32", "eval-32.json", "eval-32-random-start.json"),
+    **random_starts("32-as-trained", AS_TRAINED, "eval-32-random-start-as-trained.json"),
     **random_starts("32-hour", "eval-32-hour.json", "eval-32-hour-random-start.json"),
     "32-run-minutes": lambda: f"{sum(load('master-h200-85.json')['phases'].values()) / 60:.1f}",
     "game-sampled-mean": lambda: game("sampled", "mean_passed_without_death", ".1f"),
     "game-sampled-most": lambda: game("sampled", "most_passed_without_death", "d"),
     "game-sampled-games": lambda: game("sampled", "games", "d"),
     "game-sampled-finished": lambda: game("sampled", "finished", "d"),
+    "game-as-trained-mean": lambda: game("sampled", "mean_passed_without_death", ".1f", GAMES_AS_TRAINED),
+    "game-as-trained-most": lambda: game("sampled", "most_passed_without_death", "d", GAMES_AS_TRAINED),
+    "game-as-trained-finished": lambda: game("sampled", "finished", "d", GAMES_AS_TRAINED),
     "game-greedy-mean": lambda: game("greedy", "mean_passed_without_death", ".1f"),
     "game-greedy-most": lambda: game("greedy", "most_passed_without_death", "d"),
     "game-sticky-mean": lambda: game("sticky", "mean_passed_without_death", ".1f"),
