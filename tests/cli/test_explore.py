@@ -12,6 +12,12 @@ from warpzone.starts import exploration
 from warpzone.starts.trails import Trail, load_trail, save_trail
 
 
+@pytest.fixture(autouse=True)
+def _first_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one will do: tests/starts looks on for a shorter one."""
+    monkeypatch.setattr(exploration, "SEARCH_ON", 1)
+
+
 def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -27,10 +33,7 @@ def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
     assert (tmp_path / "1-1.json").stat().st_mtime_ns == before
 
 
-def test_of_several_ways_the_shortest_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exploration, "SEARCH_ON", 1)
+def test_of_several_ways_the_shortest_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", "--stages", "1-1", "--tries", "3", "--seed", "3", "--out", str(tmp_path)]) == 0
     found = [int(n) for n in re.findall(r"a way of (\d+) decisions", capsys.readouterr().out)]
     assert len(set(found)) == 3
