@@ -207,8 +207,8 @@ def main(config: Config) -> None:
             report(run, words[run.name], config, trails, folder / run.name, out / f"{run.name}.log")
         )
         checkpoints = folder / run.name / "checkpoints"
-        if (checkpoints / "best.pt").exists():
-            shutil.move(checkpoints / "best.pt", out / f"{run.name}.pt")
+        for part in checkpoints.glob("best.*"):  # the file with its sidecar
+            shutil.move(part, out / f"{run.name}{part.suffix}")
         shutil.rmtree(checkpoints, ignore_errors=True)
         fresh = {mode: f"{row['clear_rate']:.0%}" for mode, row in results[-1]["evaluation"].items()}
         print(f"{run.name}: {results[-1]['decisions'] / 1e6:.1f} M decisions, {fresh or 'never cleared'}")

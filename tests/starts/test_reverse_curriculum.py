@@ -10,7 +10,19 @@ from numpy.typing import NDArray
 
 from tests.starts.moments import bare
 from warpzone.starts.reverse_curriculum import ReverseCurriculum, TrailConfig, TrailStarts
-from warpzone.starts.way import BEFORE, BEHIND, EVEN, FRONTIER, OPEN, PARTS, TOGETHER, Way
+from warpzone.starts.way import (
+    BEFORE,
+    BEHIND,
+    CLEARED,
+    EVEN,
+    FRONTIER,
+    IMITATED,
+    OPEN,
+    PARTS,
+    STUCK,
+    TOGETHER,
+    Way,
+)
 
 
 class Recorder:
@@ -121,6 +133,25 @@ def test_most_starts_are_drawn_around_the_first_moments_that_lead_to_the_end() -
     way.moments[:] = way.cleared[:] = 1.0
     assert way.frontier() == 0
     assert most_drawn(BEHIND) == list(range(BEHIND))
+
+
+def test_a_trail_is_learned_once_the_stage_is_cleared_from_its_start_though_by_another_way() -> None:
+    way = Way([[bare(bytes([n]))] for n in range(100)])
+    for moment in (90, 91) * 40:
+        way.ended(moment, cleared=True)
+    assert (way.frontier(), way.first_cleared()) == (84, 90)
+    for _ in range(2 * STUCK):
+        way.ended(60, cleared=False)
+    assert way.to_imitate() == way.starts[90 - IMITATED : 90]
+    while way.mastery < CLEARED:
+        way.ended_from_start(cleared=True, ground=1.0, length=100)
+    assert (way.frontier(), way.first_cleared()) == (0, 0)
+    way.ended(60, cleared=False)
+    assert way.to_imitate() == []
+    # What it clears from its start may be lost again, but it is not stuck there.
+    way.mastery = 0.0
+    assert way.frontier() == 84
+    assert way.to_imitate() == []
 
 
 def test_where_the_end_is_seldom_reached_from_further_on_that_is_practised_first() -> None:

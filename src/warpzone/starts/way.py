@@ -68,7 +68,12 @@ class Way:
         return int(random.integers(self._limits[place], self._limits[place + 1]))
 
     def frontier(self) -> int:
-        """The first moment from which the stage is cleared now and then; the end of the trail, if there is none."""
+        """The first moment from which the stage is cleared now and then; the end of the trail, if there is none.
+
+        Where it is cleared from the true start, what of the trail is not cleared is a way that the policy doesn't take.
+        """
+        if self.mastery >= CLEARED:
+            return 0
         sums = np.convolve(self.moments, np.ones(TOGETHER))[TOGETHER - 1 :]
         cleared = np.flatnonzero(sums >= CLEARED * TOGETHER)
         return int(cleared[0]) if len(cleared) else len(self.starts)
@@ -76,7 +81,9 @@ class Way:
     def first_cleared(self) -> int:
         """The first moment of the frontier that is cleared itself: those before it may only share its mean."""
         at = self.frontier()
-        return at + int(np.argmax(self.moments[at:] >= CLEARED)) if at < len(self.starts) else at
+        if self.mastery >= CLEARED or at == len(self.starts):
+            return at
+        return at + int(np.argmax(self.moments[at:] >= CLEARED))
 
     def beyond(self, moment: int) -> float:
         """The mean clear rate of the parts after that of a moment; 1 if there are none."""
