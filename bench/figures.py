@@ -131,9 +131,13 @@ FIGURES: Figures = {
         lambda: [100 * run["clear_rate"] for run in load("learning-h200.json")["runs"]],
         ".1f",
     ),
-    "maze-8-4": lambda: percent(last_maze()["evaluation"]["sampled"]["clear_rate"]),
-    **ends("maze-8-4", lambda: [100 * last_maze()["evaluation"]["sampled"][end] for end in ("low", "high")]),
-    "maze-8-4-minutes": lambda: f"{last_maze()['curve'][-1][0] / 60:.0f}",
+    "maze-8-4": lambda: f"{last_maze(lambda run: 100 * run['evaluation']['sampled']['clear_rate'])} %",
+    "maze-8-4-low": lambda: last_maze(lambda run: 100 * run["evaluation"]["sampled"]["low"]),
+    "maze-8-4-high": lambda: last_maze(lambda run: 100 * run["evaluation"]["sampled"]["high"]),
+    "maze-8-4-decisions": lambda: last_maze(lambda run: run["decisions"] / 1e6, ".1f"),
+    "maze-8-4-minutes": lambda: (
+        f"{max(run['seconds'] for run in load('maze-8-4-three-seeds.json')['runs']) / 60:.0f}"
+    ),
     "32-mean": lambda: percent(mean_32("sampled")),
     "32-half-width": lambda: f"{100 * half_width_32():.1f}",
     **ends(
