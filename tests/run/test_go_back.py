@@ -64,13 +64,17 @@ def test_it_goes_back_once_for_each_best(tmp_path: Path) -> None:
     small_run(tmp_path, *SHORT, "--total-updates", "14", display=display)
     assert returns() == 1
     assert saved_state(folder)["learner"]["adaptation"]["lr_scale"] == 0.5
-    # A new best may be lost, too.
-    latest = load_checkpoint(folder / "checkpoints" / "latest.pt")
-    save_checkpoint(
-        folder / "checkpoints", "best", latest.state, replace(latest.meta, clear_rate={"1-1": 0.9})
-    )
-    small_run(tmp_path, *SHORT, "--total-updates", "18", display=display)
-    assert returns() == 2
+    # A new best may be lost, too. It never learns slower than at a quarter.
+    for lost, updates in ((2, "18"), (3, "22")):
+        latest = load_checkpoint(folder / "checkpoints" / "latest.pt")
+        save_checkpoint(
+            folder / "checkpoints", "best", latest.state, replace(latest.meta, clear_rate={"1-1": 0.9})
+        )
+        small_run(tmp_path, *SHORT, "--total-updates", updates, display=display)
+        assert returns() == lost
+        assert saved_state(folder)["learner"]["adaptation"]["lr_scale"] == 0.25
+    rates = [line.rpartition(", ")[2] for line in display.lines if "back to the best weights" in line]
+    assert rates == ["half the learning rate", "half the learning rate", "the same learning rate"]
 
 
 @pytest.mark.parametrize(
