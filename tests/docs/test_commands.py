@@ -44,11 +44,14 @@ SHORTER = {
     "levels play": ["--dry-run"],
     "levels check": ["--count", "1"],
     "levels generate": ["--count", "1"],
-    "examples/compat_dqn.py": ["--decisions", "8"],
-    "examples/single_file_ppo.py": ["--decisions", "128", "--num-envs", "2"],
-    "examples/stable_baselines3_ppo.py": ["--steps", "128"],
 }
 """What makes a command short, by its words."""
+RUN_ELSEWHERE = {
+    "examples/compat_dqn.py": "compat/test_examples.py",
+    "examples/single_file_ppo.py": "examples/test_examples.py",
+    "examples/stable_baselines3_ppo.py": "examples/test_examples.py",
+}
+"""Scripts of ours that take long, and the test that runs them in the same way."""
 LONG_SEARCH = "2-4"
 """Castles look for a trail first, which takes half a minute in this one. That of 1-4 is looked for."""
 MAY_FAIL = ("doctor", "explore", "checkpoints backfill")
@@ -167,10 +170,10 @@ def run_it(line: str, folder: Path) -> None:
     elif tool == "source":
         shell(f"{line} && command -v warpzone", folder)
     elif tool == "python" and rest[0].endswith(".py"):
-        words = [re.sub(r"^\d{4,}$", "64", word) for word in [*rest[1:], *SHORTER.get(rest[-1], [])]]
+        words = [re.sub(r"^\d{4,}$", "64", word) for word in rest[1:]]
         script(folder / rest[0], words, folder)
     elif tool == "python":
-        shell(" ".join([re.sub(r" \d{4,}$", " 64", line), *SHORTER.get(rest[-1], [])]), folder)
+        shell(re.sub(r" \d{4,}$", " 64", line), folder)
     else:
         assert tool == "warpzone", "mark it as not run: it is not ours"
         command = named(rest)
@@ -194,8 +197,9 @@ def test_a_command_on_a_page_works(
 ) -> None:
     monkeypatch.chdir(workplace)
     monkeypatch.setattr(exploration, "SEARCH_ON", 1)  # the first trail will do
-    if command.why_not:
-        only_check(shlex.split(command.line))
+    words = shlex.split(command.line)
+    if command.why_not or not RUN_ELSEWHERE.keys().isdisjoint(words):
+        only_check(words)
     else:
         run_it(command.line, workplace)
 
@@ -248,6 +252,12 @@ def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) 
     # All of it in one process: a later block may use names from an earlier one.
     (tmp_path / "page.py").write_text("\n\n".join(scripts(ROOT / page)))
     script(tmp_path / "page.py", [], workplace)
+
+
+@pytest.mark.parametrize(("script", "tests"), RUN_ELSEWHERE.items())
+def test_what_is_run_elsewhere_is_there(script: str, tests: str) -> None:
+    assert (ROOT / script).is_file()
+    assert f'"{Path(script).name}"' in (ROOT / "tests" / tests).read_text()
 
 
 def test_benchmarks_on_the_pages_exist() -> None:
