@@ -67,6 +67,11 @@ def trained_on_hosts() -> Figures:
         "hosts-train-bytes": lambda: f"{data()['bytes_per_decision']:,.0f}",
         "hosts-train-rate": lambda: per_s("hosts"),
         "process-train-rate": lambda: per_s("process"),
+        "hosts-train-idle": lambda: f"{100 * data()['idle']:.0f}",
+        "hosts-train-large": lambda: (
+            f"{round(load('cluster_train_16384.json')['rates']['hosts'][0], -2):,.0f}"
+        ),
+        "hosts-train-large-idle": lambda: f"{100 * load('cluster_train_16384.json')['idle']:.0f}",
     }
 
 
