@@ -59,8 +59,8 @@ def trained_on_hosts() -> Figures:
     def data() -> Any:
         return load("cluster_train.json")
 
-    def per_s(side: str) -> str:
-        return f"{round(median(data()['rates'][side]), -2):,.0f}"
+    def per_s(side: str, file: str = "cluster_train.json") -> str:
+        return f"{round(median(load(file)['rates'][side]), -2):,.0f}"
 
     return {
         **ratio("hosts-train", lambda: data()["times"], ".2f"),
@@ -68,9 +68,8 @@ def trained_on_hosts() -> Figures:
         "hosts-train-rate": lambda: per_s("hosts"),
         "process-train-rate": lambda: per_s("process"),
         "hosts-train-idle": lambda: f"{100 * data()['idle']:.0f}",
-        "hosts-train-large": lambda: (
-            f"{round(load('cluster_train_16384.json')['rates']['hosts'][0], -2):,.0f}"
-        ),
+        "hosts-train-large": lambda: per_s("hosts", "cluster_train_16384.json"),
+        "process-train-2048": lambda: per_s("process", "cluster_train_2048.json"),
         "hosts-train-large-idle": lambda: f"{100 * load('cluster_train_16384.json')['idle']:.0f}",
     }
 

@@ -207,7 +207,7 @@ def main(config: Config) -> None:
             report(run, words[run.name], config, trails, folder / run.name, out / f"{run.name}.log")
         )
         checkpoints = folder / run.name / "checkpoints"
-        for part in checkpoints.glob("best.*"):  # the file with its sidecar
+        for part in sorted(checkpoints.glob("best.*")):  # the file with its sidecar
             shutil.move(part, out / f"{run.name}{part.suffix}")
         shutil.rmtree(checkpoints, ignore_errors=True)
         fresh = {mode: f"{row['clear_rate']:.0%}" for mode, row in results[-1]["evaluation"].items()}

@@ -256,7 +256,10 @@ def test_the_python_on_a_page_works(page: str, workplace: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize(("script", "tests"), RUN_ELSEWHERE.items())
 def test_what_is_run_elsewhere_is_there(script: str, tests: str) -> None:
-    assert (ROOT / script).is_file()
+    source = (ROOT / script).read_text()
+    lines = [shlex.split(command.line) for command in commands()]
+    flags = {word for words in lines if script in words for word in words if word.startswith("--")}
+    assert all(f'"{flag}"' in source for flag in flags)
     assert f'"{Path(script).name}"' in (ROOT / "tests" / tests).read_text()
 
 

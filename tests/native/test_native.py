@@ -57,12 +57,13 @@ def build(folder: Path, targets: list[str], *options: str) -> None:
 
 def built_already() -> list[str]:
     """The option that links the engine which the set-up built for this platform, if that is of the sources as they
-    are."""
+    are. Else it is given as empty: the build's cache may hold an older one."""
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     libraries = ROOT.glob(f"build/{python}-*/native/libwarpzone_core.a")
     sources = {path for kind in SOURCES for path in (ROOT / "native").rglob(kind)}
     newest = max(path.stat().st_mtime for path in sources - set((ROOT / "native" / "tests").iterdir()))
-    return [f"-DWARPZONE_BUILT={one.parent}" for one in libraries if one.stat().st_mtime > newest][:1]
+    current = [str(one.parent) for one in libraries if one.stat().st_mtime > newest]
+    return [f"-DWARPZONE_BUILT={''.join(current[:1])}"]
 
 
 def run(command: list[str], **environment: str) -> str:

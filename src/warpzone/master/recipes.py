@@ -45,9 +45,10 @@ CASTLE: Mapping[str, Flags] = {"cpu": {}, "gpu": {"gamma": 0.985}}
 MAZE: Flags = {"noisy-sticky": 0, "gamma": 0.985}
 KEPT: Flags = {"go-back": 0.5}  # for what was seen to be lost within a minute
 # Two seeds that began with a learning rate of 0.001 stood below 8-4's hidden block until schedules had brought it below
-# 0.0002, and entropy down with it. Two of three seeds still stood there, until the trail was imitated where it is
-# stuck; then three of three cleared 8-4 within ten million decisions. Larger batches learned less. A stall that is
-# worth nothing, and ends sooner, kept two of three on their way (2026-11-18-hard-stages.md, 2026-11-19-eight-four.md).
+# 0.0002, and entropy down with it. Without imitation two of two later stood there again. With the trail imitated where
+# it is stuck, and no gap in it, three of three cleared 8-4 within ten million decisions. Larger batches learned less. A
+# stall that is worth nothing, and ends sooner, kept two of three on their way (2026-11-18-hard-stages.md,
+# 2026-11-19-eight-four.md).
 LAST_MAZE: Mapping[str, Flags] = {
     "cpu": {},
     "gpu": {

@@ -109,7 +109,7 @@ class SaveCheckpoints:
 @dataclass
 class GoBack:
     """Goes back to the best weights when most of what they could do is lost, and learns on half as fast, but no slower
-    than a quarter: an eighth was too little for 8-4 to learn anything more.
+    than at a quarter: at an eighth, a run of 8-4 got no better.
 
     Once for each best: weights saved while they were being lost would else be loaded again and again.
     """
