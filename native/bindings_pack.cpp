@@ -11,6 +11,14 @@ using namespace nb::literals;
 using Bytes = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Unpacked = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
+constexpr const char* kNoFrame =
+    "A packer is for at least one frame of at least one byte, in rows of its width.";
+
+void require_frame(std::int64_t frame_size, std::int64_t width) {
+    if (width < 1 || frame_size < width || frame_size > (1 << 24) || frame_size % width)
+        throw PoolError(kNoFrame);
+}
+
 std::span<const u8> span_of(const Bytes& array) {
     return {static_cast<const u8*>(array.data()), array.nbytes()};
 }
@@ -46,23 +54,26 @@ void bind_pack(nb::module_& m) {
     nb::class_<Packer>(m, "Packer")
         .def(
             "__init__",
-            [](Packer* self, int threads) {
+            [](Packer* self, int threads, std::int64_t frame_size, std::int64_t width) {
                 if (threads < 1 || threads > 1024)
                     throw PoolError("threads must be 1 to 1024, not " + std::to_string(threads) + ".");
-                new (self) Packer(threads);
+                require_frame(frame_size, width);
+                new (self)
+                    Packer(threads, static_cast<std::size_t>(frame_size), static_cast<std::size_t>(width));
             },
-            "threads"_a)
+            "threads"_a, "frame_size"_a, "width"_a)
         .def("pack", &pack, "array"_a)
         .def("unpack", &unpack, "packed"_a, "out"_a);
     nb::class_<FramePacker>(m, "FramePacker")
         .def(
             "__init__",
-            [](FramePacker* self, int frames, std::int64_t frame_size) {
-                if (frames < 1 || frame_size < 1 || frame_size > (1 << 24) || frames > (1 << 20))
-                    throw PoolError("A packer is for at least one frame of at least one byte.");
-                new (self) FramePacker(frames, static_cast<std::size_t>(frame_size));
+            [](FramePacker* self, int frames, std::int64_t frame_size, std::int64_t width) {
+                if (frames < 1 || frames > (1 << 20)) throw PoolError(kNoFrame);
+                require_frame(frame_size, width);
+                new (self) FramePacker(frames, static_cast<std::size_t>(frame_size),
+                                       static_cast<std::size_t>(width));
             },
-            "frames"_a, "frame_size"_a)
+            "frames"_a, "frame_size"_a, "width"_a)
         .def("packed", &packed_frames);
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+
 #include "nes/types.hpp"
 
 namespace wz::simd {
@@ -76,6 +78,14 @@ struct Kernels {
     /// line of pixels apart. `from` and `to` are multiples of 16.
     void (*paint_background)(const Colours& colours, const u8* slots, int stride, int from, int to, int rows,
                              u8* out);
+    /// A frame compressed as native/pack/frame_codec.hpp says, with the distances in bytes (at least eight)
+    /// at which it is compared with itself; gives the bytes written. Each block of kPackedBlock bytes becomes
+    /// at most kMostOfPackedBlock, and eight bytes behind the last may be written too.
+    std::size_t (*pack_frame)(const u8* in, std::size_t size, std::size_t row, std::size_t columns, u8* out);
+    /// Fills all of `out`; false if the bytes are not those of a frame of that size. Any bytes may be given.
+    bool (*unpack_frame)(const u8* in, std::size_t in_size, std::size_t row, std::size_t columns, u8* out,
+                         std::size_t out_size);
+    static constexpr std::size_t kPackedBlock = 64, kMostOfPackedBlock = 2 + 8 * 9;
 };
 
 /// Those of the chosen set (simd/sets.hpp). Throws SetError on the first call.

@@ -1,8 +1,10 @@
+#include "simd/pack_impl.hpp"
 #include "simd/paint_impl.hpp"
 
 namespace wz::simd {
 
 extern const Kernels kBaseline;
-const Kernels kBaseline = {draw_tiles, map_bytes, shrink, brighter, paint, paint_background};
+const Kernels kBaseline = {draw_tiles, map_bytes,        shrink,     brighter,
+                           paint,      paint_background, pack_frame, unpack_frame};
 
 }  // namespace wz::simd

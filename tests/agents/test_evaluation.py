@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from warpzone.agents import evaluation
 from warpzone.agents.agent import Agent, make_policy
-from warpzone.agents.evaluation import Trial, evaluate_stage, idle_starts
+from warpzone.agents.evaluation import Trial, evaluate, evaluate_stage, idle_starts, stages_at_once
 from warpzone.agents.intervals import clears_needed, wilson
 from warpzone.envs.make import make_envs
 from warpzone.errors import ConfigError
@@ -46,6 +47,23 @@ def test_short_episodes_do_not_count_more_often_than_long_ones(agent: Scripted) 
     assert result is not None
     assert result.ends == {"death": 3, "step_limit": 3}
     assert told[-1] == (6, 6)
+
+
+def test_stages_played_at_once_have_the_same_results(
+    agent: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages, trial = ["1-1", "1-2", "2-1"], Trial(episodes=6, threads=3)
+    one_by_one = evaluate(agent, stages, trial)
+    told: dict[str, int] = {}
+    monkeypatch.setattr(evaluation, "stages_at_once", lambda device, threads: 3)
+    assert evaluate(agent, stages, trial, lambda stage, done, total: told.update({stage: done})) == one_by_one
+    assert told == dict.fromkeys(stages, 6)
+    assert [result.stage for result in one_by_one] == stages
+
+
+def test_only_a_gpu_plays_several_stages_at_once() -> None:
+    assert [stages_at_once("cuda", threads) for threads in (1, 4, 16)] == [1, 1, 4]
+    assert stages_at_once("cpu", 16) == 1
 
 
 def test_a_stop_ends_an_evaluation_without_a_result(agent: Scripted) -> None:

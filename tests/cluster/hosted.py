@@ -16,7 +16,6 @@ from warpzone.cluster.connection import Cluster
 from warpzone.cluster.environments import HostEnvironments
 from warpzone.cluster.fleet import Fleet
 from warpzone.cluster.host import HostSettings
-from warpzone.engine import Packer
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.interface import spread_seeds
 from warpzone.envs.rewards import RewardConfig, RewardShaper
@@ -45,10 +44,7 @@ def hosted(
 
     settings = HostSettings((VIEW,) * groups, each, STAGES, threads=1)
     fleet = Fleet(cluster, settings, hosts, timeout_s, first, said)
-    made += [
-        HostEnvironments(fleet, g, RewardShaper(RewardConfig(), hosts * each), Packer(2))
-        for g in range(groups)
-    ]
+    made += [HostEnvironments(fleet, g, RewardShaper(RewardConfig(), hosts * each), 2) for g in range(groups)]
     try:
         yield made, said
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -16,20 +17,27 @@ from warpzone.cluster.connection import Cluster, niceness
 from warpzone.cluster.fleet import START_S
 from warpzone.engine import Packer
 from warpzone.envs.make import make_envs
+from warpzone.errors import ConfigError
 
 SAME = ("x_pos", "score", "stage_index", "end", "steps", "from_snapshot", "flag_get", "status", "dx")
 
 
-@pytest.mark.parametrize("shape", [(1,), (3, 84, 84), (16 * 84 * 84,), (40, 1, 84, 84)])
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (3, 3, 84, 84), (40, 1, 84, 84), (7, 1, 26, 32)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_was_packed_comes_out_again(shape: tuple[int, ...], threads: int) -> None:
-    packer = Packer(threads)
-    array = np.random.default_rng(0).integers(0, 3, shape).astype(np.int32)
+    packer = Packer(threads, math.prod(shape[1:]), shape[-1])
+    array = np.random.default_rng(0).integers(0, 3, shape).astype(np.uint8)
     out = np.empty_like(array)
     packer.unpack(packer.pack(array), out)
     assert np.array_equal(array, out)
     with pytest.raises(ValueError, match="packed bytes"):
-        packer.unpack(packer.pack(array), np.empty(array.size + 1, np.int32))
+        packer.unpack(packer.pack(array), np.empty(array.size + 1, np.uint8))
+
+
+def test_a_packer_for_frames_that_can_not_be_is_refused() -> None:
+    for frame_size, width in ((0, 1), (10, 0), (10, 3), (10, 11)):
+        with pytest.raises(ConfigError, match="in rows of its width"):
+            Packer(1, frame_size, width)
 
 
 def test_hosts_give_the_same_bytes_as_this_process(local: Cluster) -> None:

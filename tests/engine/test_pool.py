@@ -122,7 +122,7 @@ def test_observations_are_packed_as_they_are_drawn(environments: int, channels: 
     )  # fmt: skip
     shape, random = (stack * len(channels), 84, 84), np.random.default_rng(0)
     to, out = targets(environments, shape), np.empty((environments, *shape), np.uint8)
-    packer, whole = FramePacker(environments, out[0].size), Packer(2)
+    packer, whole = FramePacker(environments, out[0].size, 84), Packer(2, out[0].size, 84)
     with pytest.raises(RuntimeError, match="Not all of the frames"):
         packer.packed()
     pool.reset(None, None, None, *to, packer)
@@ -132,9 +132,9 @@ def test_observations_are_packed_as_they_are_drawn(environments: int, channels: 
         assert packer.packed() == whole.pack(to[0])
         pool.step(random.integers(0, 2, environments), *to, packer)
     with pytest.raises(ConfigError, match="The packer is for other frames"):
-        pool.step(np.zeros(environments, np.int64), *to, FramePacker(environments + 1, out[0].size))
+        pool.step(np.zeros(environments, np.int64), *to, FramePacker(environments + 1, out[0].size, 84))
     with pytest.raises(ConfigError, match="at least one frame"):
-        FramePacker(0, 1)
+        FramePacker(0, 1, 1)
 
 
 def test_a_snapshot_of_another_region_is_refused() -> None:

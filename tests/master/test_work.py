@@ -19,12 +19,13 @@ from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import AGENT, Learner
 from warpzone.master.work import Stopped, Work
+from warpzone.starts.trails import Trail, load_trail, save_trail
 
 
-def work_in(folder: Path, **settings: object) -> tuple[Work, list[str]]:
+def work_in(folder: Path, cores: int = 6, **settings: object) -> tuple[Work, list[str]]:
     given = {"stages": "1-1,1-2,1-3", **settings}
     config = MasterConfig(minutes=10, preset="cpu", out=folder, **given)  # type: ignore[arg-type]
-    plan, said = make_plan(config, cores=6), []  # type: ignore[var-annotated]
+    plan, said = make_plan(config, cores=cores), []  # type: ignore[var-annotated]
     state = open_state(config, plan, "abc")
     return Work(config, plan, state, lambda: False, lambda state: None, said.append), said
 
@@ -140,6 +141,29 @@ def test_commands_run_so_many_at_a_time_and_are_remembered_from_their_start(tmp_
     assert {name: child.process.returncode for name, child in over.items()} == {"version": 0, "nonsense": 2}
     remembered = {one["command"]: one["exit_code"] for one in work.state.commands}
     assert remembered == {"warpzone --version": 0, "warpzone dance ''": 2}  # as a shell takes them
+
+
+def test_the_longest_searches_have_several_seeds_on_many_cores_and_the_shortest_trail_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, _ = work_in(tmp_path, cores=16, stages="1-1,4-4", seed=5)
+    lengths, searched = {"4-4": {"5": 90, "6": 70, "7": 80}, "1-1": {"5": 30}}, []
+
+    def found_at_once(jobs: dict[str, list[str]], at_once: int, *, limited: bool) -> None:
+        for words in jobs.values():
+            flags = dict(zip(words[1::2], words[2::2], strict=True))
+            stage, seed = flags["--stages"], flags["--seed"]
+            searched.append((stage, seed))
+            save_trail(Trail(stage, "", 4, lengths[stage][seed], "RIGHT:4"), Path(flags["--out"]))
+
+    monkeypatch.setattr(work, "run_all", found_at_once)
+    work.enter("explore")
+    phases.explore(work)
+    assert searched == [("4-4", "5"), ("4-4", "6"), ("4-4", "7"), ("1-1", "5")]
+    kept = [load_trail(tmp_path / "trails", stage) for stage in ("1-1", "4-4")]
+    assert [trail.decisions if trail else 0 for trail in kept] == [30, 70]
+    phases.explore(work)  # nothing is missing
+    assert len(searched) == 4
 
 
 @pytest.mark.slow

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from warpzone.agents.intervals import wilson
 from warpzone.agents.play import Player, play
-from warpzone.envs.config import ViewConfig
+from warpzone.envs.config import MAX_THREADS, ViewConfig, thread_count
 from warpzone.envs.make import make_envs
 from warpzone.envs.telemetry import ENDS
 from warpzone.envs.vector import MarioVectorEnv
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from warpzone.agents.agent import Agent
 
 MOST_ENVIRONMENTS = 256
+THREADS_OF_A_STAGE = 4
+"""Some hundred environments of one stage hardly use more."""
 Mode = Literal["sampled", "greedy", "sticky"]
 MODES: tuple[Mode, ...] = ("sampled", "greedy", "sticky")
 OnProgress = Callable[[int, int], None]
@@ -156,14 +160,30 @@ def evaluate(
     on_progress: Callable[[str, int, int], None] | None = None,
     **options: Any,
 ) -> list[StageResult]:
-    """The results of several stages; `on_progress` is told the stage, its episodes played and their total."""
-    results = []
-    for stage in stages:
-        told = (lambda done, total, stage=stage: on_progress(stage, done, total)) if on_progress else None
-        result = evaluate_stage(agent, stage, trial, on_progress=told, **options)
+    """The results of several stages; `on_progress` is told the stage, its episodes played and their total. On a
+    GPU, which one stage leaves idle most of the time, several are played at once."""
+    threads = thread_count(trial.threads, MAX_THREADS)
+    at_once = min(len(stages), stages_at_once(agent.device.type, threads))
+    trial = replace(trial, threads=max(1, threads // at_once))
+
+    def one(stage: str) -> StageResult:
+        told = (lambda done, total: on_progress(stage, done, total)) if on_progress else None
+        # A copy has the same weights, and random numbers and a memory of its own.
+        result = evaluate_stage(copy(agent), stage, trial, on_progress=told, **options)
         assert result is not None
-        results.append(result)
-    return results
+        return result
+
+    if at_once == 1:
+        return [one(stage) for stage in stages]
+    # Pinned threads of several stages would all sit on the first cores.
+    options["pin_threads"] = False
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(one, stages))
+
+
+def stages_at_once(device: str, threads: int) -> int:
+    """How many stages are played at once. The policy that a CPU uses is for one thread at a time."""
+    return max(1, threads // THREADS_OF_A_STAGE) if device == "cuda" else 1
 
 
 def _count(

@@ -163,7 +163,7 @@ def _play(
     results: Results = {}
     games: dict[str, GameResult] = {}
     single = [stage for stage in stages if stage != GAME]
-    options = {"lost_levels": config.lost_levels, "rom": config.rom or None}
+    options: dict[str, Any] = {"lost_levels": config.lost_levels, "rom": config.rom or None}
     with Bars("eval", "episodes", console) as bars:
         for mode in config.modes():
             trial = Trial(
@@ -172,9 +172,14 @@ def _play(
             )  # fmt: skip
             task = bars.add_task(mode, total=len(stages) * trial.episodes_of())
 
-            def advance(stage: str, done: int, total: int, mode: str = mode, task: TaskID = task) -> None:
-                before = [*single, GAME].index(stage) * total
-                bars.update(task, description=f"{mode} {stage}", completed=before + done)
+            played: dict[str, int] = {}
+
+            def advance(
+                stage: str, done: int, total: int, mode: str = mode, task: TaskID = task,
+                played: dict[str, int] = played,
+            ) -> None:  # fmt: skip
+                played[stage] = done
+                bars.update(task, description=f"{mode} {stage}", completed=sum(played.values()))
 
             if single:
                 results[mode] = evaluate(agent, single, trial, advance, **options)

@@ -13,7 +13,6 @@ from warpzone.cluster.connection import Cluster
 from warpzone.cluster.environments import HostEnvironments
 from warpzone.cluster.fleet import Fleet
 from warpzone.cluster.host import HostSettings
-from warpzone.engine import Packer
 from warpzone.envs.config import cores
 from warpzone.envs.interface import spread_seeds
 from warpzone.envs.rewards import RewardShaper
@@ -21,7 +20,7 @@ from warpzone.run.build import pinned, views_and_reward
 from warpzone.run.config import TrainConfig
 
 UNPACKING_THREADS = 4
-"""At most; one unpacks about 500,000 frames of 84x84 a second."""
+"""At most; one unpacks about 350,000 frames of 84x84 a second."""
 
 
 CORES_BESIDE = 2
@@ -64,7 +63,7 @@ def host_environments(
     empty: Any = pinned if device.type == "cuda" else np.empty
     for group, view in enumerate(views):
         shaper = RewardShaper(reward, each * hosts, by_jumps=view.ground == "stood")
-        groups.append(HostEnvironments(fleet, group, shaper, Packer(unpacking), empty))
+        groups.append(HostEnvironments(fleet, group, shaper, unpacking, empty))
     nodes = sorted({slot.node for slot in fleet.slots})
     say(
         f"[cluster] {hosts} hosts of {each * len(views)} environments, {settings.threads} threads each, on "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpzone.cluster.fleet import Fleet
 from warpzone.cluster.host import Later
-from warpzone.cluster.reply import Reply
+from warpzone.cluster.reply import Reply, TelemetryPacker
 from warpzone.engine import FIELDS, Packer
 from warpzone.envs.pool_envs import Empty, StepMemory
 from warpzone.envs.rewards import TERMS, RewardShaper
@@ -33,14 +34,17 @@ class HostEnvironments:
     has_snapshots = True
 
     def __init__(
-        self, fleet: Fleet, group: int, rewards: RewardShaper, packer: Packer, empty: Empty = np.empty
+        self, fleet: Fleet, group: int, rewards: RewardShaper, threads: int, empty: Empty = np.empty
     ) -> None:
+        """`threads` unpack frames."""
         settings = fleet.settings
-        self.fleet, self.group, self.rewards, self.packer = fleet, group, rewards, packer
+        self.fleet, self.group, self.rewards = fleet, group, rewards
         self.each = settings.num_envs
         self.num_envs = self.each * len(fleet.slots)
         channels = len(settings.views[group].channels)
         self.frame_shape = (channels, *settings.views[group].size)
+        self.packer = Packer(threads, math.prod(self.frame_shape), self.frame_shape[-1])
+        self.telemetry_packer = TelemetryPacker(self.each)
         self._empty = empty
         self._spare: list[StepMemory] = []
         self._now = self._next_memory()
@@ -162,9 +166,7 @@ class HostEnvironments:
 
     def _unpack(self, reply: Reply, rows: slice, memory: StepMemory) -> None:
         self.packer.unpack(reply.frames, memory.observations[rows])
-        telemetry = np.empty((len(FIELDS), self.each), np.int32)
-        self.packer.unpack(reply.telemetry, telemetry)
-        memory.telemetry[:, rows] = telemetry
+        memory.telemetry[:, rows] = self.telemetry_packer.unpack(reply.telemetry)
         memory.terminated[rows], memory.truncated[rows] = reply.terminated, reply.truncated
 
     def _next_memory(self) -> StepMemory:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import warpzone
-from warpzone.cluster.reply import Ended, Reply
+from warpzone.cluster.reply import Ended, Reply, TelemetryPacker
 from warpzone.engine import FIELDS, FramePacker, Machine, Packer, Pool
 from warpzone.engine.rom import identify
 from warpzone.engine.rom import rom as find_rom
@@ -98,8 +98,9 @@ class _Group:
             "stages": [parse_stage(name, lost_levels=lost_levels) for name in settings.stages],
         })  # fmt: skip
         self.pool = Pool(image, **pool)
-        frames = (self.num_envs, *view.shape)
-        self.frame_packer, self.packer = FramePacker(self.num_envs, math.prod(view.shape)), Packer(threads=1)
+        frames, size, width = (self.num_envs, *view.shape), math.prod(view.shape), view.shape[-1]
+        self.frame_packer, self.packer = FramePacker(self.num_envs, size, width), Packer(1, size, width)
+        self.telemetry_packer = TelemetryPacker(self.num_envs)
         self.frames, self.last_frames = np.zeros(frames, np.uint8), np.zeros(frames, np.uint8)
         self.telemetry, self.last_telemetry = np.zeros((2, len(FIELDS), self.num_envs), np.int32)
         self.terminated, self.truncated = np.zeros((2, self.num_envs), np.bool_)
@@ -119,7 +120,7 @@ class _Group:
         rows, ended = np.flatnonzero(self.terminated | self.truncated), None
         if method == "step" and len(rows):
             ended = Ended(rows, self.packer.pack(self.last_frames[rows]), self.last_telemetry[:, rows])
-        frames, telemetry = self.frame_packer.packed(), self.packer.pack(self.telemetry)
+        frames, telemetry = self.frame_packer.packed(), self.telemetry_packer.pack(self.telemetry)
         return Reply(frames, telemetry, self.terminated, self.truncated, ended, seconds).to_bytes()
 
 

@@ -8,11 +8,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from warpzone.engine import FIELDS
+from warpzone.engine import FIELDS, Packer
 
 HEADER = Struct("<d5I")
 """Seconds, environments, ended episodes, then how many bytes frames, telemetry and last frames have. They follow in
 this order, and after them what is not compressed."""
+
+
+class TelemetryPacker:
+    """Compresses the telemetry [fields, N] of a group: all lowest bytes first, and so on, as the higher ones are mostly
+    0."""
+
+    def __init__(self, num_envs: int) -> None:
+        self._bytes = np.empty((4, len(FIELDS), num_envs), np.uint8)
+        self._packer = Packer(1, self._bytes.size, num_envs)
+
+    def pack(self, telemetry: NDArray[np.int32]) -> bytes:
+        self._bytes[:] = np.moveaxis(
+            telemetry.astype("<i4").view(np.uint8).reshape(*telemetry.shape, 4), 2, 0
+        )
+        return self._packer.pack(self._bytes)
+
+    def unpack(self, packed: bytes | memoryview) -> NDArray[np.int32]:
+        self._packer.unpack(packed, self._bytes)
+        return np.ascontiguousarray(np.moveaxis(self._bytes, 0, 2)).view("<i4")[..., 0]
 
 
 class Ended(NamedTuple):
@@ -24,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The results of a group of one host. Frames [N, C, H, W] and telemetry [fields, N] are compressed."""
+    """The results of a group of one host. Frames [N, C, H, W] and telemetry are compressed."""
 
     frames: bytes | memoryview
     telemetry: bytes | memoryview
@@ -36,7 +55,7 @@ class Reply(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """Compressed bytes of frames and telemetry."""
+        """Bytes of frames and telemetry."""
         last = 0 if self.ended is None else len(self.ended.frames) + self.ended.telemetry.nbytes
         return len(self.frames) + len(self.telemetry) + last
 

@@ -76,18 +76,19 @@ class Machine:
         """Press the reset button."""
 
 class Packer:
-    """Compresses arrays without loss (LZ4) on several threads; one call at a time."""
+    """Compresses frames without loss on several threads; one call at a time. A frame has `frame_size` bytes in rows of
+    `width`."""
 
-    def __init__(self, threads: int) -> None: ...
-    def pack(self, array: NDArray[Any]) -> bytes:
-        """The bytes of a contiguous array, compressed."""
-    def unpack(self, packed: bytes | memoryview, out: NDArray[Any]) -> None:
+    def __init__(self, threads: int, frame_size: int, width: int) -> None: ...
+    def pack(self, array: NDArray[np.uint8]) -> bytes:
+        """The frames of a contiguous array, compressed."""
+    def unpack(self, packed: bytes | memoryview, out: NDArray[np.uint8]) -> None:
         """Fill a contiguous array; ValueError if it is not as large as the packed one."""
 
 class FramePacker:
     """Compresses the observations of a pool as its threads draw them, to the same bytes as a `Packer`."""
 
-    def __init__(self, frames: int, frame_size: int) -> None: ...
+    def __init__(self, frames: int, frame_size: int, width: int) -> None: ...
     def packed(self) -> bytes:
         """Those of the last step or reset that was given this packer."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from warpzone.agents.weights_file import read_card
 from warpzone.checkpoints.finding import best_checkpoint, find_resume
@@ -15,7 +16,7 @@ from warpzone.master.card import finish
 from warpzone.master.plan import LEAST_S, anneal_steps, turn_s
 from warpzone.master.state import Learner, run_name
 from warpzone.master.work import Failed, Work
-from warpzone.starts.trails import load_trail
+from warpzone.starts.trails import load_trail, save_trail
 
 TEACHER_RATE = 0.5
 """Clear rate from which on a specialist teaches; a worse one only where nobody has it."""
@@ -26,25 +27,42 @@ ARRIVAL_SHARE, ARRIVAL_S = 0.1, 120.0
 FAR = 10**12
 """Decisions: a schedule of this length stays where it begins."""
 MOST_TRIES = 3
+CORES_PER_SEED = 8
+"""A further seed of the longest searches for trails for so many cores: most others take a few seconds."""
 NO_MEMORY = ("does not fit into memory", "out of memory")
 KILLED = -9
 
 
 def explore(work: Work) -> None:
-    """Search for a trail through every stage, one process for each, as many at once as there are cores."""
+    """Search for a trail through every stage, one process for each, as many at once as there are cores. Where there
+    are many of them the longest searches have several seeds, and the shortest trail is kept."""
     trails, minutes = work.folder / "trails", max(work.left_s(), 1.0) / 60
+    seeds = range(work.config.seed, work.config.seed + 1 + work.plan.cores // CORES_PER_SEED)
+    missing = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
+    slow = [stage for stage in missing if stage in recipes.SLOW]
+    searches = [(stage, seed) for seed in seeds for stage in slow]
+    # The longest first, as there may be time for each only once.
+    searches += [(stage, seeds[0]) for stage in missing if stage not in slow]
     jobs = {
-        f"explore-{stage}": [
-            "explore", "--stages", stage, "--out", str(trails), "--minutes", f"{minutes:.3f}", "--threads", "1",
-            "--seed", str(work.config.seed), *frame_skip_in(work.plan.train_flags),
+        f"explore-{stage}" + (f"-seed-{seed}" if seed != seeds[0] else ""): [
+            "explore", "--stages", stage, "--out", str(_trails_of(trails, seed - seeds[0])),
+            "--minutes", f"{minutes:.3f}", "--threads", "1",
+            "--seed", str(seed), *frame_skip_in(work.plan.train_flags),
         ]
-        # The longest searches first, as there may be time for each only once.
-        for stage in sorted(work.plan.stages, key=lambda stage: stage not in recipes.SLOW)
-        if load_trail(trails, stage) is None
+        for stage, seed in searches
     }  # fmt: skip
     work.run_all(jobs, work.plan.cores, limited=True)
+    for stage in slow:
+        found = [load_trail(_trails_of(trails, further), stage) for further in range(len(seeds))]
+        if any(found):
+            save_trail(min(filter(None, found), key=lambda trail: trail.decisions), trails)
     without = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
     work.state.phases["explore"].note = f"no trail of {', '.join(without)}" if without else ""
+
+
+def _trails_of(trails: Path, further: int) -> Path:
+    """The folder for trails of the first seed, and of further ones."""
+    return trails / f"seed-{further}" if further else trails
 
 
 def frame_skip_in(flags: Sequence[str]) -> list[str]:
