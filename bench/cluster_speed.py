@@ -25,7 +25,11 @@ from warpzone.cli.train import settings
 from warpzone.cluster.build import host_environments
 from warpzone.cluster.connection import Cluster, connected
 from warpzone.cluster.model import Costs, predict
+from warpzone.engine import Packer
 from warpzone.run.build import build_envs, cores
+
+CODEC_S = 0.5
+"""Seconds for which compression and decompression are timed."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,23 @@ def stepping(groups: Sequence[Any], seed: int = 0) -> Callable[[], int]:
     return step
 
 
+def codec_us(observations: np.ndarray) -> dict[str, float]:
+    """What the compression of the newest frame of observations costs on one core, and its decompression."""
+    frames = np.ascontiguousarray(observations[:, -1:])
+    packer, out = Packer(1, frames[0].size, frames.shape[-1]), np.empty_like(frames)
+    packed = packer.pack(frames)
+
+    def pack() -> int:
+        packer.pack(frames)
+        return len(frames)
+
+    def unpack() -> int:
+        packer.unpack(packed, out)
+        return len(frames)
+
+    return {"pack_us": 1e6 / rate(pack, CODEC_S), "unpack_us": 1e6 / rate(unpack, CODEC_S)}
+
+
 def compare(cluster: Cluster, config: Config, each: int, console: Console) -> dict[str, Any]:
     """Both sides with so many environments on each host."""
     flags = ["--preset", "gpu", "--device", "cpu", "--cluster", "local", "--env-hosts", str(config.hosts)]
@@ -71,14 +92,22 @@ def compare(cluster: Cluster, config: Config, each: int, console: Console) -> di
             {n: lambda s=s: rate(s, config.seconds) for n, s in sides.items()}, config.rounds, console
         )
         hosts = there[0].metrics()
+    codec = codec_us(here[0].recv()[0])
     for envs in here:
         envs.close()
     process = statistics.median(rates["process"])
-    # Everything runs on this machine's cores, and there is no network.
-    costs = Costs(decision_us=1e6 * cores() / process, bytes_per_decision=hosts["bytes_per_decision"])
+    costs = Costs(
+        decision_us=1e6 * cores() / process, act_us=0.0, bytes_per_decision=hosts["bytes_per_decision"],
+        **codec,
+    )  # fmt: skip
     measured = statistics.median(rates["hosts"])
     model = predict(
-        costs, cores=cores(), hosts=config.hosts, envs=each * config.hosts, gbit_per_s=float("inf")
+        costs,
+        cores=cores(),
+        hosts=config.hosts,
+        envs=each * config.hosts,
+        gbit_per_s=float("inf"),
+        shared=True,
     )
     return {
         "envs_per_host": each, "process_per_s": process, "hosts_per_s": measured,

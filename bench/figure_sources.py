@@ -135,6 +135,12 @@ def game(mode: str, key: str, form: str, file: str = "game-32.json") -> str:
     return format(load(file)["game"][mode][key], form)
 
 
+def flawless_bound(which: int) -> str:
+    """One end of the interval of whole games that were finished without a death, sampled."""
+    bounds = load("game-32.json")["game"]["sampled"]["finished_without_death_interval"]
+    return f"{100 * bounds[which]:.1f}"
+
+
 def cluster_model() -> Figures:
     """The costs that `bench/cluster_model.py` assumes, and what it predicts from them."""
 
@@ -150,7 +156,7 @@ def cluster_model() -> Figures:
         ]
         return table(head, rows)
 
-    keys = ("decision_us", "pack_us", "unpack_us", "bytes_per_decision", "call_us")
+    keys = ("decision_us", "pack_us", "unpack_us", "bytes_per_decision", "call_us", "call_cpu_us")
     return {
         "cluster-model": predictions,
         **{f"model-{key}": partial(lambda key: f"{cost(key):,.0f}", key) for key in keys},

@@ -64,13 +64,13 @@ def trained_on_hosts() -> Figures:
 
     return {
         **ratio("hosts-train", lambda: data()["times"], ".2f"),
+        "hosts-train-8192": lambda: f"{load('cluster_train_8192.json')['times']['median']:.2f}",
+        **ratio("hosts-train-lz4", lambda: load("cluster_train_lz4.json")["times"], ".2f"),
         "hosts-train-bytes": lambda: f"{data()['bytes_per_decision']:,.0f}",
         "hosts-train-rate": lambda: per_s("hosts"),
         "process-train-rate": lambda: per_s("process"),
         "hosts-train-idle": lambda: f"{100 * data()['idle']:.0f}",
-        "hosts-train-large": lambda: per_s("hosts", "cluster_train_16384.json"),
         "process-train-2048": lambda: per_s("process", "cluster_train_2048.json"),
-        "hosts-train-large-idle": lambda: f"{100 * load('cluster_train_16384.json')['idle']:.0f}",
     }
 
 
@@ -84,6 +84,8 @@ def hosts(envs: int) -> Figures:
         **ratio(f"hosts-{envs}", lambda: point()["times"], ".2f"),
         f"hosts-{envs}-bytes": lambda: f"{point()['bytes_per_decision']:.0f}",
         f"hosts-{envs}-emulation": lambda: f"{point()['costs']['decision_us']:.0f}",
+        f"hosts-{envs}-pack": lambda: f"{point()['costs']['pack_us']:.1f}",
+        f"hosts-{envs}-unpack": lambda: f"{point()['costs']['unpack_us']:.1f}",
         f"hosts-{envs}-error": lambda: f"{point()['error']:+.0%}",
     }
 

@@ -23,6 +23,7 @@ from figure_sources import (
     ends,
     faults,
     first_seeds,
+    flawless_bound,
     game,
     half_width_32,
     kills_table,
@@ -64,6 +65,8 @@ from figure_speeds import (
 ROOT = Path(__file__).parents[1]
 FIRST, AS_TRAINED = "eval-32-first.json", "eval-32-as-trained.json"
 GAMES_AS_TRAINED = "game-32-as-trained.json"
+GAMES_HURRIED = "game-32-hurried.json"
+"""Before 2026-11-19, title cards between stages were skipped by writing to RAM."""
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 MARK = re.compile(r"<!--figure ([\w-]+?)-->(.*?)<!--/figure-->", re.DOTALL)
 
@@ -155,6 +158,7 @@ FIGURES: Figures = {
     },
     "32-as-trained-at-80": lambda: at_80("sampled", AS_TRAINED),
     **random_starts("32", "eval-32.json", "eval-32-random-start.json"),
+    **random_starts("32-clock", "eval-32.json", "eval-32-random-clock.json"),
     **random_starts("32-as-trained", AS_TRAINED, "eval-32-random-start-as-trained.json"),
     **random_starts("32-hour", "eval-32-hour.json", "eval-32-hour-random-start.json"),
     "32-run-minutes": lambda: f"{sum(load('master-h200-85.json')['phases'].values()) / 60:.1f}",
@@ -165,6 +169,12 @@ FIGURES: Figures = {
     "game-as-trained-mean": lambda: game("sampled", "mean_passed_without_death", ".1f", GAMES_AS_TRAINED),
     "game-as-trained-most": lambda: game("sampled", "most_passed_without_death", "d", GAMES_AS_TRAINED),
     "game-as-trained-finished": lambda: game("sampled", "finished", "d", GAMES_AS_TRAINED),
+    "game-sampled-flawless": lambda: game("sampled", "finished_without_death", "d"),
+    "game-flawless-low": lambda: flawless_bound(0),
+    "game-flawless-high": lambda: flawless_bound(1),
+    "game-hurried-mean": lambda: game("sampled", "mean_passed_without_death", ".1f", GAMES_HURRIED),
+    "game-hurried-most": lambda: game("sampled", "most_passed_without_death", "d", GAMES_HURRIED),
+    "game-hurried-finished": lambda: game("sampled", "finished", "d", GAMES_HURRIED),
     "game-greedy-mean": lambda: game("greedy", "mean_passed_without_death", ".1f"),
     "game-greedy-most": lambda: game("greedy", "most_passed_without_death", "d"),
     "game-sticky-mean": lambda: game("sticky", "mean_passed_without_death", ".1f"),

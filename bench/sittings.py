@@ -9,6 +9,9 @@
 `sit --slim` leaves the plan, the agent and the trails of a master alone, about two megabytes: it goes on from them with
 new runs.
 
+Let each call end with what it has made: a command in the background that outlives its call is lost with the machine,
+which is soon given to others.
+
 `sit` installs what `pack` collected, unpacks where the last sitting stopped, runs a command of warpzone or a script of
 ours until so many seconds after its own start, stops it as Ctrl-C would, and leaves the folder STATE in BACK in pieces
 of 13 MB, four at a time. That machine needs Python, torch, NumPy, a compiler and CMake.

@@ -1,6 +1,7 @@
 #include "pool/slot.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace wz {
 namespace {
@@ -12,7 +13,7 @@ void copy_in_episode(Machine& to, const Machine& from, const Cartridge& c) {
     std::memcpy(static_cast<void*>(&to), &from, offsetof(Machine, ppu) + offsetof(Ppu, vram) + 0x800);
 }
 
-/// Frames by which the game's clock may differ: nine minutes, all that matters of it is different by then.
+/// Frames by which random numbers may be later: nine minutes, all of them have been there by then.
 constexpr int kClockFrames = 1 << 15;
 
 }  // namespace
@@ -89,21 +90,30 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
     episode_.random = random;
     episode_.stage_index = stage_index;
     stage_ = stage;
-    if (draws_random_start()) {
+    const bool random_start = draws_random_start();
+    if (random_start) {
+        // Where the first enemies are depends on it: it is turned before the stage is set up.
+        copy_machine(machine_, start_->opened, *cartridge_);
+        // The slow timer decides how long the stage takes to be set up, and in the game it is always as long.
+        u8& slow = machine_.ram[smb::at::kInterval];
+        const u8 opened = slow;
         turn_clock();
+        const u8 turned = std::exchange(slow, opened);
+        smb::set_up(machine_, *cartridge_);
+        slow = turned;
         // A new game gives the hidden 1-up block of a world's first stage away; later it must be earned.
         if (stage.stage == 1 && episode_.random.below(2)) machine_.ram[smb::at::kOneUpBlock] = 0;
     }
     const int idle = config_->noop_max > 0 ? episode_.random.below(config_->noop_max + 1) : 0;
-    keep_before(idle ? Scene::Idle : Scene::Start, 0, idle);
+    const int frames = idle + random_start;  // of a random start, the first frame is not played yet
+    keep_before(frames ? Scene::Idle : Scene::Start, 0, frames);
     Canvas& on = canvas();
     on.shrink.to(*resizer_, nullptr, next_plane());
-    for (int i = 1; i <= idle; ++i) {
-        run_frame(machine_, *cartridge_, 0, 0, i == idle ? &on.newest : nullptr);
-        ++episode_.frames;
-    }
+    for (int i = 1; i <= frames; ++i)
+        run_frame(machine_, *cartridge_, 0, 0, i == frames ? &on.newest : nullptr);
+    episode_.frames = idle;
     episode_.journey.begin(machine_.ram, smb::x_pos(machine_.ram));
-    fill_stack(idle ? on.newest : start_->frame);
+    fill_stack(frames ? on.newest : start_->frame);
 }
 
 void Slot::begin(const std::vector<u8>& snapshot, const StageLookup& lookup) {

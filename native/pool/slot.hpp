@@ -77,7 +77,7 @@ class Slot {
     void fill_stack(const Frame& frame);
     /// Whether this episode is one of those that begin as if in the middle of a game.
     bool draws_random_start();
-    /// Lets the game's clock stand at a random moment.
+    /// Lets the game's random numbers and its slow timer be those of a random moment.
     void turn_clock();
     void keep_before(Scene scene, u8 buttons, int count);
 

@@ -12,7 +12,38 @@ int first_area(Stage s, bool lost_levels) {
     return s.stage + (walk_in && s.stage >= 2 ? 1 : 0);
 }
 
+/// Counts the frames until the player has control, which must come.
+class Patience {
+  public:
+    void frame(const Machine& m) {
+        if (++frames_ > kLongestScene || m.jammed)
+            throw GameError(
+                "The ROM did not reach the start of a stage within a minute: it does not seem to be "
+                "Super Mario Bros.");
+    }
+
+  private:
+    int frames_ = 0;
+};
+
 }  // namespace
+
+void set_up(Machine& m, const Cartridge& c, Machine* opened) {
+    Patience patience;
+    auto before = std::make_unique<Machine>();
+    auto advance = [&](u8 buttons) {
+        patience.frame(m);
+        run_frame(m, c, buttons, 0, nullptr);
+    };
+    for (int last = time_left(m.ram); time_left(m.ram) >= last;) {
+        last = time_left(m.ram);
+        if (opened && m.ram[at::kTask] != kPlaying) copy_machine(*opened, m, c);
+        advance(kStart);
+        copy_machine(*before, m, c);
+        advance(0);
+    }
+    copy_machine(m, *before, c);
+}
 
 std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
                                      std::span<const u8> memory) {
@@ -23,13 +54,9 @@ std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region reg
         std::copy_n(memory.begin(), std::min(memory.size(), sizeof m.wram), m.wram);
         m.wram_used = kGiven;
     }
-    int frames = 0;
-    auto before = std::make_unique<Machine>();
+    Patience patience;
     auto advance = [&](u8 buttons) {
-        if (++frames > kLongestScene || m.jammed)
-            throw GameError(
-                "The ROM did not reach the start of a stage within a minute: it does not seem to be "
-                "Super Mario Bros.");
+        patience.frame(m);
         run_frame(m, c, buttons, 0, nullptr);
     };
     // The console's first frame is over before the program looks at anything.
@@ -46,14 +73,8 @@ std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region reg
         advance(0);
         m.ram[at::kPreLevelTimer] = 0;
     }
-    for (int last = time_left(m.ram); time_left(m.ram) >= last;) {
-        last = time_left(m.ram);
-        advance(kStart);
-        *before = m;
-        advance(0);
-    }
-    // Only the last frame is wanted: it is played once more, drawn.
-    m = *before;
+    start->opened = m;
+    set_up(m, c, &start->opened);
     run_frame(m, c, 0, 0, &start->frame);
     return start;
 }
@@ -62,7 +83,6 @@ void pass_time(Machine& m, int frames) {
     // It counts down from 17 (European dumps) or 20; what the shorter one has is possible in both.
     constexpr int kIntervalFrames = 18;
     u8* const r = m.ram;
-    r[at::kFrameCounter] = static_cast<u8>(r[at::kFrameCounter] + frames);
     r[at::kInterval] =
         static_cast<u8>((r[at::kInterval] + kIntervalFrames - frames % kIntervalFrames) % kIntervalFrames);
     // A shift register of 56 bits; what comes in on the left is the sum of two of them.
@@ -79,14 +99,14 @@ int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out) {
         run_frame(m, c, 0, 0, out);
         return ++frames < kLongestScene && !m.jammed;
     };
+    if (whole_game) {
+        while ((busy(r) || world_over(r) || dying(r) || dead(r)) && !game_over(r) && advance()) {
+        }
+        return frames;
+    }
     if (dying(r)) {
         r[at::kPlayerState] = kDead;
         advance();
-    }
-    if (whole_game && world_over(r)) {
-        const int time = time_left(r);
-        while (time_left(r) == time && advance()) {
-        }
     }
     if (r[at::kAreaChangeTimer] > 1 && r[at::kAreaChangeTimer] < 255) r[at::kAreaChangeTimer] = 1;
     while (busy(r) || world_over(r)) {

@@ -21,10 +21,12 @@ inline std::string name(Stage s) {
 /// Why an episode ended.
 enum class End : u8 { None, Death, Flag, Axe, TimeUp, GameOver, Warp, Stalled, StepLimit };
 
-/// The console at the first frame that the player controls, with the picture on its screen.
+/// The console at the first frame that the player controls, with the picture on its screen; and shortly
+/// before, when the stage is there and nothing in it has moved.
 struct Start {
     Machine machine;
     Frame frame;
+    Machine opened;
 };
 
 /// The game could not be brought where it was asked to go.
@@ -40,8 +42,13 @@ inline constexpr u8 kGiven = 2;
 std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
                                      std::span<const u8> memory = {});
 
-/// Sets the game's clock (its frame counter, its slow timer and its random numbers) to where it would be if
-/// this moment had come so many frames later, for example after a longer wait at the title screen.
+/// From `Start::opened` to one frame before `Start::machine`: the next frame, without buttons, is the first
+/// that the player controls. Keeps the last such moment on the way in `opened`, if that is given. Throws
+/// GameError like `prepare`.
+void set_up(Machine& m, const Cartridge& c, Machine* opened = nullptr);
+
+/// Sets the game's random numbers and its slow timer to where they would be if this moment had come so many
+/// frames later. The frame counter stays: the game sets it to 0 wherever an area begins.
 void pass_time(Machine& m, int frames);
 
 /// Longest scene a game shows without the player, in frames: far longer than any in Super Mario Bros (about
@@ -49,8 +56,9 @@ void pass_time(Machine& m, int frames);
 inline constexpr int kLongestScene = 60 * 60;
 
 /// After a frame in which the episode did not end: hurries through what the player can't influence (dying,
-/// pipes, black screens), as gym-super-mario-bros does. Draws every frame into `out` unless it is null, so
-/// that the last one stays. Returns the frames spent.
+/// pipes, black screens), as gym-super-mario-bros does. The whole game is not hurried: nothing is written to
+/// it, so each of its stages begins at the moment at which it begins on a console. Draws every frame into
+/// `out` unless it is null, so that the last one stays. Returns the frames spent.
 int skip_scenes(Machine& m, const Cartridge& c, bool whole_game, Frame* out);
 
 /// Whether and why the episode is over, looking at the RAM after a frame.

@@ -11,13 +11,13 @@ inline constexpr u16 kFrameCounter = 0x0009, kPlayerState = 0x000E, kEnemyType =
                      kWarpZone = 0x06D6, kLoopPartsRight = 0x06D9, kLoopPartsPassed = 0x06DA,
                      kAreaChangeTimer = 0x06DE, kSwimming = 0x0704, kLoopCommand = 0x0745, kAreaType = 0x074E,
                      kAreaNumber = 0x074F, kStatus = 0x0756, kLives = 0x075A, kStage = 0x075C,
-                     kOneUpBlock = 0x075D, kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770,
+                     kOneUpBlock = 0x075D, kWorld = 0x075F, kArea = 0x0760, kMode = 0x0770, kTask = 0x0772,
                      kInterval = 0x077F, kPreLevelTimer = 0x07A0, kRandom = 0x07A7, kScore = 0x07DE,
                      kCoins = 0x07ED, kTime = 0x07F8;
 }
 
 enum PlayerState : u8 { kDead = 0x06, kEntering = 0x07, kNormal = 0x08, kDying = 0x0B };
-inline constexpr u8 kBowser = 0x2D, kFlagpole = 0x31, kModeVictory = 2, kLastWorld = 7;
+inline constexpr u8 kBowser = 0x2D, kFlagpole = 0x31, kModeVictory = 2, kPlaying = 3, kLastWorld = 7;
 
 inline int digits(const u8* ram, u16 addr, int count) {
     int v = 0;

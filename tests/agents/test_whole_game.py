@@ -13,7 +13,7 @@ from torch import Tensor
 from tests.envs.telemetry_reference import episode_end
 from warpzone.agents.agent import Agent, make_policy
 from warpzone.agents.evaluation import Trial
-from warpzone.agents.whole_game import _Counter, evaluate_game
+from warpzone.agents.whole_game import GameCounter, evaluate_game
 from warpzone.envs.rewards import RewardConfig
 from warpzone.envs.telemetry import End
 from warpzone.envs.vector import MarioVectorEnv
@@ -63,7 +63,7 @@ def test_each_life_lost_in_a_game_earns_the_penalty() -> None:
 
 def test_stages_are_counted_by_how_they_were_passed() -> None:
     """Two games side by side: one dies in 1-2 and then warps; the other finishes without a death."""
-    counter = _Counter(2)
+    counter = GameCounter(2)
     at = [  # world, stage, life, end of each game
         ((1, 1, 2, 0), (8, 3, 2, 0)),  # the second was put late into its game: one jump, counted once
         ((1, 2, 2, 0), (8, 4, 2, 0)),

@@ -15,7 +15,8 @@ from warpzone.errors import ConfigError
 FRAME_COUNTER, INTERVAL, RANDOM = 0x09, 0x77F, slice(0x7A7, 0x7AE)
 CLOCK = [FRAME_COUNTER, INTERVAL, *range(RANDOM.start, RANDOM.stop)]
 MOST_FRAMES, RIGHT = 1 << 15, 1
-ONE_UP_BLOCK, BLOCKS = 0x75D, slice(0x500, 0x6A0)
+ONE_UP_BLOCK, BLOCKS, BULLET_HEIGHT = 0x75D, slice(0x500, 0x6A0), 0xCF
+PRE_LEVEL_TIMER, STACK = 0x7A0, range(0x100, 0x200)
 
 Ram = NDArray[np.uint8]
 Clock = tuple[int, int, int]
@@ -48,23 +49,51 @@ def test_the_clock_passes_as_in_the_game() -> None:
 
 
 @pytest.mark.parametrize("stage", ["1-2", "2-2", "5-4"])
-def test_episodes_begin_at_moments_that_the_game_reaches_and_differ_in_nothing_else(stage: str) -> None:
+def test_random_numbers_and_slow_timer_are_those_of_another_moment(stage: str) -> None:
     plain = MarioVectorEnv(1, stage=stage)
     plain.reset(seed=0)
     start = plain.ram[0]
     reached, now = set(), clock(start)
     for _ in range(MOST_FRAMES):
-        reached.add(now)
+        reached.add(now[2])
         now = a_frame_later(now)
     envs = MarioVectorEnv(32, stage=stage, random_start=1.0)
-    envs.reset(seed=0)
+    first, _ = envs.reset(seed=0)
     found = [clock(ram) for ram in envs.ram]
-    assert set(found) <= reached
-    assert len(set(found)) > 28
-    assert (np.delete(envs.ram, CLOCK, axis=1) == np.delete(start, CLOCK)).all()
-    envs.reset(seed=0)
+    assert len({bits for _, _, bits in found} & reached) > 28
+    assert {count for count, _, _ in found} == {int(start[FRAME_COUNTER])}  # 0 where an area begins
+    assert len({interval for _, interval, _ in found}) > 10
+    again, _ = envs.reset(seed=0)
     assert [clock(ram) for ram in envs.ram] == found
+    assert np.array_equal(first, again)
     plain.close()
+    envs.close()
+
+
+def test_nothing_else_differs_where_nothing_is_random_yet() -> None:
+    plain, envs = MarioVectorEnv(1, stage="1-2"), MarioVectorEnv(32, stage="1-2", random_start=1.0)
+    plain.reset(seed=0)
+    envs.reset(seed=0)
+    differing = np.flatnonzero((envs.ram != plain.ram).any(axis=0))
+    # The slow timer counts down others.
+    assert set(differing.tolist()) - set(STACK) <= {*CLOCK, PRE_LEVEL_TIMER}
+    plain.close()
+    envs.close()
+
+
+def test_the_first_enemies_differ_where_they_are_random() -> None:
+    envs = MarioVectorEnv(32, stage="5-3", random_start=1.0)
+    envs.reset(seed=0)
+    heights = set(envs.ram[:, BULLET_HEIGHT].tolist())
+    assert len(heights) > 3
+    envs.close()
+
+
+def test_the_first_observation_is_what_the_screen_shows() -> None:
+    envs = MarioVectorEnv(4, stage="5-3", random_start=1.0, size=(240, 256), observation="red", noop_max=3)
+    observations, _ = envs.reset(seed=0)
+    for env in range(4):
+        assert np.array_equal(observations[env, -1], envs.screen(env)[..., 0])
     envs.close()
 
 

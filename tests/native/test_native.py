@@ -26,10 +26,12 @@ PROGRAMS = {
     "jit_sharing": [],
     "jit_memory": [],
     "journey": [],
+    "pack": [],
     "pool": [],
     "sound": [],
     "team": [],
     "vector_loops": [],
+    "whole_game": [],
 }
 
 

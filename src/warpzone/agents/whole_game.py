@@ -86,7 +86,7 @@ def evaluate_game(
     # The game's own timer ends a life that gets nowhere, and ground walked again after a death is no stall.
     view = replace(trial.view(agent.view), stall_limit=0, step_limit=MOST_DECISIONS)
     with trial_envs(view, GAME, count, trial, **options) as envs:
-        counter = _Counter(count)
+        counter = GameCounter(count)
         games: dict[int, Game] = {}
         playing = np.ones(count, np.bool_)
         for step in play(agent, envs, seed=trial.seed, greedy=trial.mode == "greedy", rows=playing):
@@ -101,7 +101,7 @@ def evaluate_game(
         return GameResult(tuple(games[i] for i in range(count)))
 
 
-class _Counter:
+class GameCounter:
     """Follows games from decision to decision, one in each environment."""
 
     def __init__(self, count: int) -> None:
