@@ -7,7 +7,7 @@
     python bench/sittings.py give carry    # there, before `sit`, where it is too large to travel at once
 
 `sit --slim` leaves the plan, the agent and the trails of a master alone, about two megabytes: it goes on from them with
-new runs.
+new runs. `sit --weights` leaves the best weights of every run too, about a megabyte each: runs begin with those.
 
 Let each call end with what it has made: a command in the background that outlives its call is lost with the machine,
 which is soon given to others.
@@ -88,7 +88,7 @@ def pack(carry: Path, machine: str, python: str) -> None:
     print(f"{size_mb(carry):.1f} MB in {carry}")
 
 
-def sit(carry: Path, back: Path, state: Path, seconds: float, slim: bool, words: list[str]) -> None:
+def sit(carry: Path, back: Path, state: Path, seconds: float, kept_of_it: str, words: list[str]) -> None:
     ends_at = time.monotonic() + seconds
     variables = install(carry, Path("build/sitting/site"))
     if not state.exists():
@@ -112,7 +112,7 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, slim: bool, words:
             except subprocess.TimeoutExpired:
                 child.kill()
     print(log.read_text()[-3000:])
-    pieces = pack_state(state, variables, slim)
+    pieces = pack_state(state, variables, kept_of_it)
     if (state / "master.json").exists():
         shutil.copy(state / "master.json", back)
     print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(kept(state)):.1f} MB")
@@ -141,9 +141,10 @@ def kept(state: Path) -> Path:
     return state.with_name(f"{state.name}-pieces")
 
 
-def pack_state(state: Path, variables: dict[str, str], slim: bool = False) -> int:
+def pack_state(state: Path, variables: dict[str, str], kept_of_it: str = "all") -> int:
     """Pack what a run or a master resumes from, in pieces; of a best checkpoint, its weights; of a slim state, what a
-    master can't do without."""
+    master can't do without; of one with weights, no more than these of any run."""
+    slim, weights = kept_of_it == "slim", kept_of_it == "weights"
     to = kept(state)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
@@ -155,7 +156,8 @@ def pack_state(state: Path, variables: dict[str, str], slim: bool = False) -> in
     over = {
         run
         for run, one in runs.items()
-        if (one["status"] == "done" or run.startswith("polished")) and (state / run / BEST).exists()
+        if (weights or one["status"] == "done" or run.startswith("polished"))
+        and (state / run / BEST).exists()
     }
     with tempfile.TemporaryDirectory(dir=to) as together:
         copy = Path(together) / "state"
@@ -252,8 +254,13 @@ def main() -> None:
     sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
     sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
     sitting.add_argument(
-        "--slim", action="store_true", help="keep only the plan, the agent and the trails of a master"
-    )
+        "--slim", action="store_const", const="slim", dest="keep", default="all",
+        help="keep only the plan, the agent and the trails of a master",
+    )  # fmt: skip
+    sitting.add_argument(
+        "--weights", action="store_const", const="weights", dest="keep",
+        help="keep of every run only its best weights",
+    )  # fmt: skip
     resting = commands.add_parser("rest", help="further pieces, where they were too many for one answer")
     resting.add_argument("back", type=Path)
     giving = commands.add_parser("give", help="keep the pieces that came along for the sitting to come")
@@ -269,7 +276,7 @@ def main() -> None:
     elif given.command == "sit":
         if not words:
             parser.error("name the command after --, such as -- master --stages all --out STATE")
-        sit(given.carry, given.back, given.state, given.seconds, given.slim, words)
+        sit(given.carry, given.back, given.state, given.seconds, given.keep, words)
     elif given.command == "rest":
         rest(given.back, given.state)
     elif given.command == "give":

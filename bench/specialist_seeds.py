@@ -120,7 +120,7 @@ def train_words(config: Config, run: Run, trails: Path, runs: Path, threads: int
     return [
         "train", "--run-name", run.name, "--runs-dir", str(runs), "--seed", run.seed,
         *recipes.words(
-            {"preset": preset, "stages": stage}, recipes.EVERY_RUN, {"env-threads": threads},
+            {"preset": preset, "stages": stage}, recipes.EVERY_RUN[preset], {"env-threads": threads},
             {} if preset == "gpu" else {"torch-threads": threads}, recipes.specialist(preset, [stage]),
             {"trails": trails / run.seed},
         ),

@@ -24,6 +24,7 @@ struct SlotConfig {
     int noop_max = 0;
     double random_start = 0;  ///< share of the episodes that begin as if in the middle of a game
     bool max_pool = false;
+    bool show_buttons = false;  ///< the agent sees the buttons of each frame, in blocks at its top
     bool levels = false;        ///< stages may be anybody's: one that crashes the game ends the episode
     bool ground_stood = false;  ///< ground counts where the player stands, not where he flies
     int stall_limit = 0;        ///< decisions without new ground before the episode is truncated; 0: never
@@ -52,6 +53,7 @@ void visit(PoolConfig& c, Visitor&& v) {
     v("frame_stack", s.frame_stack), v("height", c.height), v("width", c.width), v("top", c.top);
     v("channels", s.channels), v("measured_palette", c.palette), v("sticky", s.sticky);
     v("noop_max", s.noop_max), v("random_start", s.random_start), v("max_pool", s.max_pool);
+    v("show_buttons", s.show_buttons);
     v("ground_stood", s.ground_stood);
     v("stall_limit", s.stall_limit), v("step_limit", s.step_limit), v("autoreset", c.autoreset);
     v("pal", s.region), v("lost_levels", c.lost_levels), v("pin", c.pin);

@@ -56,10 +56,26 @@ void Slot::play(u8 buttons, Frame* out) {
 void Slot::see(const Frame& frame, const Frame* previous) {
     u8* to = next_plane();
     newest_ = (newest_ + 1) % config_->frame_stack;
-    if (frame.reader) return;
-    for (Channel channel : config_->channels) {
-        (*resizer_)(frame, previous, channel, to);
-        to += resizer_->height() * resizer_->width();
+    if (!frame.reader) {
+        for (Channel channel : config_->channels) {
+            (*resizer_)(frame, previous, channel, to);
+            to += resizer_->height() * resizer_->width();
+        }
+    }
+    if (config_->show_buttons) draw_buttons();
+}
+
+void Slot::draw_buttons() {
+    const int height = resizer_->height(), width = resizer_->width();
+    const int rows = std::min(height, std::max(2, height / 16));
+    u8* row = stack_.data() + plane_ * static_cast<std::size_t>(newest_);
+    for (std::size_t channel = 0; channel < config_->channels.size(); ++channel) {
+        for (int button = 0; button < 8; ++button) {
+            const int first = button * width / 8, end = (button + 1) * width / 8;
+            std::fill(row + first, row + end, episode_.held >> button & 1 ? u8{255} : u8{0});
+        }
+        for (int i = 1; i < rows; ++i) std::copy_n(row, width, row + i * width);
+        row += height * width;
     }
 }
 
@@ -101,6 +117,7 @@ void Slot::begin(std::shared_ptr<const smb::Start> start, smb::Stage stage, int 
         const u8 turned = std::exchange(slow, opened);
         smb::set_up(machine_, *cartridge_);
         slow = turned;
+        machine_.ram[smb::at::kFrameCounter] = start_->count;
         // A new game gives the hidden 1-up block of a world's first stage away; later it must be earned.
         if (stage.stage == 1 && episode_.random.below(2)) machine_.ram[smb::at::kOneUpBlock] = 0;
     }

@@ -75,6 +75,8 @@ class Slot {
     /// Takes frames, or what was shrunk while they were drawn, onto the stack.
     void see(const Frame& newest, const Frame* previous);
     void fill_stack(const Frame& frame);
+    /// Draws a row of eight blocks over the top of the newest picture: white for each button that is held.
+    void draw_buttons();
     /// Whether this episode is one of those that begin as if in the middle of a game.
     bool draws_random_start();
     /// Lets the game's random numbers and its slow timer be those of a random moment.

@@ -5,11 +5,10 @@
 namespace wz::smb {
 namespace {
 
-/// The game counts the walk-in before an underground or water stage as an area of its own.
-int first_area(Stage s, bool lost_levels) {
-    const bool walk_in = lost_levels ? s.world == 1 || s.world == 3
-                                     : s.world == 1 || s.world == 2 || s.world == 4 || s.world == 7;
-    return s.stage + (walk_in && s.stage >= 2 ? 1 : 0);
+/// Whether the second stage of this world, underground or in the water, begins with a walk-in. The game counts
+/// it as an area of its own.
+bool has_walk_in(int world, bool lost_levels) {
+    return world == 1 || (lost_levels ? world == 3 : world == 2 || world == 4 || world == 7);
 }
 
 /// Counts the frames until the player has control, which must come.
@@ -48,34 +47,49 @@ void set_up(Machine& m, const Cartridge& c, Machine* opened) {
 std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region region, bool lost_levels,
                                      std::span<const u8> memory) {
     auto start = std::make_shared<Start>();
-    Machine& m = start->machine;
-    power_on(m, c, region);
-    if (!memory.empty()) {
-        std::copy_n(memory.begin(), std::min(memory.size(), sizeof m.wram), m.wram);
-        m.wram_used = kGiven;
-    }
     Patience patience;
-    auto advance = [&](u8 buttons) {
+    auto advance = [&](Machine& m, u8 buttons) {
         patience.frame(m);
         run_frame(m, c, buttons, 0, nullptr);
     };
-    // The console's first frame is over before the program looks at anything.
-    advance(0);
-    advance(kStart);
-    advance(0);
-    while (time_left(m.ram) == 0) {
-        advance(kStart);
-        if (!stage.whole_game()) {
-            m.ram[at::kWorld] = static_cast<u8>(stage.world - 1);
-            m.ram[at::kStage] = static_cast<u8>(stage.stage - 1);
-            m.ram[at::kArea] = static_cast<u8>(first_area(stage, lost_levels) - 1);
+    auto open = [&](Machine& m, int area) {
+        power_on(m, c, region);
+        if (!memory.empty()) {
+            std::copy_n(memory.begin(), std::min(memory.size(), sizeof m.wram), m.wram);
+            m.wram_used = kGiven;
         }
-        advance(0);
-        m.ram[at::kPreLevelTimer] = 0;
+        // The console's first frame is over before the program looks at anything.
+        advance(m, 0);
+        advance(m, kStart);
+        advance(m, 0);
+        while (time_left(m.ram) == 0) {
+            advance(m, kStart);
+            if (!stage.whole_game()) {
+                m.ram[at::kWorld] = static_cast<u8>(stage.world - 1);
+                m.ram[at::kStage] = static_cast<u8>(stage.stage - 1);
+                m.ram[at::kArea] = static_cast<u8>(area);
+            }
+            advance(m, 0);
+            m.ram[at::kPreLevelTimer] = 0;
+        }
+    };
+    const bool walk_in = has_walk_in(stage.world, lost_levels);
+    open(start->opened, stage.stage - 1 + (walk_in && stage.stage >= 2 ? 1 : 0));
+    start->machine = start->opened;
+    set_up(start->machine, c, &start->opened);
+    start->count = start->machine.ram[at::kFrameCounter];
+    if (walk_in && stage.stage == 2) {
+        const auto walking = std::make_unique<Machine>();
+        open(*walking, stage.stage - 1);
+        for (int last = time_left(walking->ram); time_left(walking->ram) >= last;) {
+            last = time_left(walking->ram);
+            // The title screen is left by a button that is pressed anew.
+            if (walking->ram[at::kMode] == kModeTitle) advance(*walking, kStart);
+            start->count = walking->ram[at::kFrameCounter];
+            advance(*walking, 0);
+        }
     }
-    start->opened = m;
-    set_up(m, c, &start->opened);
-    run_frame(m, c, 0, 0, &start->frame);
+    run_frame(start->machine, c, 0, 0, &start->frame);
     return start;
 }
 

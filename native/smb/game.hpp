@@ -27,6 +27,7 @@ struct Start {
     Machine machine;
     Frame frame;
     Machine opened;
+    u8 count = 0;  ///< of frames, one before this; where the game has a walk-in, that behind it
 };
 
 /// The game could not be brought where it was asked to go.

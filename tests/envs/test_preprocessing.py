@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from warpzone.envs.vector import MarioVectorEnv
 
+PRESSED = 0x6FC
 ACTIONS = (3, 4, 4, 3, 1, 6, 2, 4, 4, 3)
 
 
@@ -78,6 +80,40 @@ def test_max_pool_takes_the_brighter_of_the_last_two_frames() -> None:
             screens.append(luma(single.screen(0)))
         expected = area_resize(np.maximum(screens[-1], screens[-2]), 84, 84)
         np.testing.assert_array_equal(observations[0, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "observation"), [((84, 84), "gray"), ((26, 32), "red"), ((37, 101), "rgb"), ((1, 1), "gray")]
+)
+def test_the_buttons_that_were_held_are_drawn_over_the_top(size: tuple[int, int], observation: str) -> None:
+    look: dict[str, Any] = {"size": size, "observation": observation, "action_type": "complex", "sticky": 0.5}
+    shown = MarioVectorEnv(2, stage="1-1", show_buttons=True, **look)
+    plain = MarioVectorEnv(2, stage="1-1", **look)
+    frame_by_frame = MarioVectorEnv(2, stage="1-1", frame_skip=1, **look)
+    seen, _ = shown.reset(seed=3)
+    without, _ = plain.reset(seed=3)
+    frame_by_frame.reset(seed=3)
+    held = [[0, 0] for _ in range(4)]
+    random, rows, blocks = np.random.default_rng(0), min(max(2, size[0] // 16), size[0]), set()
+    for _ in range(60):
+        expected = without.reshape(2, 4, -1, *size).copy()
+        for env in range(2):
+            for frame in range(4):
+                for button in range(8):
+                    columns = slice(button * size[1] // 8, (button + 1) * size[1] // 8)
+                    expected[env, frame, :, :rows, columns] = 255 * (held[frame][env] >> 7 - button & 1)
+        np.testing.assert_array_equal(seen, expected.reshape(seen.shape))
+        actions = random.integers(0, 12, 2)
+        seen, *_ = shown.step(actions)
+        without, *_ = plain.step(actions)
+        for _ in range(4):
+            frame_by_frame.step(actions)
+        # As the game read them from its controller in the last frame, A in the highest bit.
+        held = [*held[1:], [int(ram[PRESSED]) for ram in frame_by_frame.ram]]
+        blocks.update(held[-1])
+    assert len(blocks) > 6
+    for envs in (shown, plain, frame_by_frame):
+        envs.close()
 
 
 def test_a_decision_is_four_frames_with_the_action_held() -> None:

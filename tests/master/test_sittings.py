@@ -109,13 +109,29 @@ def test_of_a_slim_state_the_plan_the_agent_and_the_trails_are_kept(tmp_path: Pa
         (state / name).write_text(json.dumps({"specialists": {}, "policies": {}}))
     weights = torch.randn(64, 8)
     save_file({"weight": weights}, state / "agent.safetensors", {"card": "its own"})
-    sittings.pack_state(state, dict(os.environ), slim=True)
+    sittings.pack_state(state, dict(os.environ), "slim")
     sittings.unpack(list(sittings.kept(state).iterdir()), again)
     kept = {str(path.relative_to(again)) for path in again.rglob("*") if path.is_file()}
     assert kept == {"master.json", "agent.json", "agent.safetensors", "trails/1-1.json"}
     with safe_open(again / "agent.safetensors", "pt") as agent:
         assert agent.metadata() == {"card": "its own"}
         assert torch.equal(agent.get_tensor("weight"), weights.half().float())
+
+
+def test_of_a_state_with_weights_each_run_keeps_its_best(tmp_path: Path) -> None:
+    state, again = tmp_path / "state", tmp_path / "again"
+    for run in ("specialist-1-2", "student"):
+        for name in ("best", "latest"):
+            save_checkpoint(state / run / "checkpoints", name, {"learner": {"policy": {}}}, META)
+    (state / "master.json").write_text(
+        json.dumps(
+            {"specialists": {"1-2": {"status": "running"}}, "policies": {"student": {"status": "running"}}}
+        )
+    )
+    sittings.pack_state(state, dict(os.environ), "weights")
+    sittings.unpack(list(sittings.kept(state).iterdir()), again)
+    kept = {str(path.relative_to(again)) for path in again.rglob("*.pt")}
+    assert kept == {"specialist-1-2/checkpoints/best.pt", "student/checkpoints/best.pt"}
 
 
 def test_a_sitting_that_left_nothing_replaces_nothing(tmp_path: Path) -> None:

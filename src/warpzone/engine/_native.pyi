@@ -109,6 +109,7 @@ class PoolSettings(TypedDict, total=False):
     noop_max: int
     random_start: float
     max_pool: bool
+    show_buttons: bool
     ground_stood: bool
     stall_limit: int
     step_limit: int

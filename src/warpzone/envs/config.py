@@ -43,6 +43,8 @@ class ViewConfig:
     """Crop the rows that show score and time."""
     max_pool: bool = False
     """Take the maximum of the last two frames, against flicker."""
+    show_buttons: bool = False
+    """Draw the buttons that were held over the top of each frame, as eight blocks."""
     sticky: float = 0.0
     """Probability per frame that the previous buttons stay pressed."""
     noop_max: int = 0
@@ -110,6 +112,7 @@ class ViewConfig:
             "top": HUD_ROWS if self.crop_hud else 0, "channels": self.channels,
             "measured_palette": self.palette == "measured", "sticky": float(self.sticky),
             "noop_max": self.noop_max, "random_start": float(self.random_start), "max_pool": self.max_pool,
+            "show_buttons": self.show_buttons,
             "ground_stood": self.ground == "stood",
             "stall_limit": self.stall_limit, "step_limit": self.step_limit,
             "actions": action_buttons(self.action_type),

@@ -64,6 +64,7 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         noop_max: int = 0,
         random_start: float = 0.0,
         max_pool: bool = False,
+        show_buttons: bool = False,
         crop_hud: bool = False,
         observation: str = "gray",
         palette: str = "nes-py",
@@ -89,7 +90,8 @@ class MarioVectorEnv(PoolEnvs, TelemetryVector):
         view = ViewConfig(
             frame_skip=frame_skip, frame_skip_noise=frame_skip_noise, frame_stack=frame_stack,
             size=as_size(size), observation=observation,
-            palette=palette, crop_hud=crop_hud, max_pool=max_pool, sticky=float(sticky), noop_max=noop_max,
+            palette=palette, crop_hud=crop_hud, max_pool=max_pool, show_buttons=show_buttons,
+            sticky=float(sticky), noop_max=noop_max,
             random_start=random_start, action_type=action_type, ground=ground, stall_limit=stall_limit,
             step_limit=step_limit,
         )  # fmt: skip

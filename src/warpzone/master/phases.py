@@ -144,7 +144,7 @@ def specialist_words(work: Work, name: str, threads: int) -> list[str]:
     stages, trails = work.plan.groups[name], work.folder / "trails"
     has_trail = any(load_trail(trails, stage) for stage in stages)
     return recipes.words(
-        {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN,
+        {"preset": work.plan.preset, "stages": ",".join(stages)}, recipes.EVERY_RUN[work.plan.preset],
         {"until-clear-rate": work.config.target, "env-threads": threads},
         {} if work.plan.preset == "gpu" else {"torch-threads": threads},
         recipes.specialist(work.plan.preset, stages), {"trails": trails} if has_trail else {},
@@ -183,7 +183,8 @@ def distil(work: Work) -> None:
 def student_words(work: Work) -> list[str]:
     """The flags of the student."""
     return recipes.words(
-        {"preset": work.plan.preset, "stages": ",".join(work.plan.stages)}, recipes.EVERY_RUN, _teachers(work),
+        {"preset": work.plan.preset, "stages": ",".join(work.plan.stages)},
+        recipes.EVERY_RUN[work.plan.preset], _teachers(work),
         {"until-clear-rate": work.config.target}, recipes.STUDENT[work.plan.preset],
         first_weights(work, "student"),
     )  # fmt: skip
@@ -223,7 +224,7 @@ def polish_words(work: Work) -> list[str]:
     stages, preset, arrivals = work.plan.stages, work.plan.preset, work.folder / "arrivals"
     distilled = len(work.plan.groups) > 1
     return recipes.words(
-        {"preset": preset, "stages": ",".join(stages)}, recipes.EVERY_RUN, _teachers(work),
+        {"preset": preset, "stages": ",".join(stages)}, recipes.EVERY_RUN[preset], _teachers(work),
         {"begin-with": work.weights_to_polish()},
         recipes.STUDENT[preset] if distilled else recipes.specialist(preset, stages), recipes.POLISH,
         {"trails": "", "arrivals": arrivals} if any(arrivals.glob("*.npz")) else {},

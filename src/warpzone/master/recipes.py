@@ -10,7 +10,7 @@ from warpzone.run.presets import CASTLES, MAZES
 Flags = Mapping[str, Any]
 """Flag without its dashes -> value; True is the flag alone, False its `--no-` form."""
 
-EVERY_RUN: Flags = {
+ALWAYS: Flags = {
     "until-clear-rate": 0,
     "time-limit": 0,  # `master` ends its runs itself
     "record-video": False,
@@ -23,6 +23,12 @@ EVERY_RUN: Flags = {
     # A policy without it knows the random sequences of 31 starts by heart: with others, 32 stages fell from 94 to 81 %
     # and 5-4 from 90 to 48, and whole games ended early (2026-11-18-random-starts.md).
     "random-start": 0.5,
+}
+EVERY_RUN: Mapping[str, Flags] = {
+    "cpu": ALWAYS,
+    # A stroke in water, as a jump, needs its button released before, and the picture does not show that
+    # (2026-11-19-starts-of-the-whole-game.md). What sticks is seen as well.
+    "gpu": {**ALWAYS, "show-buttons": True},
 }
 
 SPECIALIST: Mapping[str, Flags] = {

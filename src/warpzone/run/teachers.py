@@ -23,7 +23,16 @@ from warpzone.model.policy import Policy
 from warpzone.run.build import learning_threads
 from warpzone.run.config import TrainConfig
 
-SEEN = ("frame_skip", "frame_stack", "observation", "palette", "crop_hud", "max_pool", "action_type")
+SEEN = (
+    "frame_skip",
+    "frame_stack",
+    "observation",
+    "palette",
+    "crop_hud",
+    "max_pool",
+    "show_buttons",
+    "action_type",
+)
 """What of the view a teacher must share with the student: what it sees and what it can press."""
 
 

@@ -17,7 +17,7 @@ from warpzone.envs.actions import action_buttons
 from warpzone.envs.config import ViewConfig
 from warpzone.envs.nes_py.config import RAM_BYTES, BackendConfig
 from warpzone.envs.nes_py.emulators import Emulator
-from warpzone.envs.nes_py.preprocessing import Preprocessor
+from warpzone.envs.nes_py.preprocessing import Preprocessor, with_buttons
 from warpzone.envs.stages import parse_stage
 
 Info = dict[str, Any]
@@ -80,7 +80,7 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
         for _ in range(idle):
             self.emulator.play(0)
         self._episode.begin(self._ram(), self._x(), *stage, index)
-        self._stack = [self._preprocess(self.emulator.screen)] * self.view.frame_stack
+        self._stack = [self._see()] * self.view.frame_stack
         return np.concatenate(self._stack), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
@@ -99,11 +99,15 @@ class EpisodeEnv(gym.Env[NDArray[np.uint8], np.int64]):
                 break
             self.emulator.skip_scenes()
         episode.count_decision(view.step_limit, view.stall_limit)
-        self._stack = [*self._stack[1:], self._preprocess(self.emulator.screen, before)]
+        self._stack = [*self._stack[1:], self._see(before)]
         return np.concatenate(self._stack), 0.0, episode.terminated, episode.truncated, self._info()
 
     def close(self) -> None:
         self.emulator.close()
+
+    def _see(self, before: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+        frame = self._preprocess(self.emulator.screen, before)
+        return with_buttons(frame, self._held) if self.view.show_buttons else frame
 
     def _ram(self) -> NDArray[np.uint8]:
         """The emulator's RAM; where it shows none, one in which nothing happens."""

@@ -51,3 +51,13 @@ class Preprocessor:
 
     def _planes(self, screen: Screen) -> NDArray[np.uint8]:
         return np.stack([luma(screen) if c == "y" else screen[..., _CHANNEL[c]] for c in self.channels])
+
+
+def with_buttons(frame: NDArray[np.uint8], held: int) -> NDArray[np.uint8]:
+    """A frame [C, H, W] with eight blocks over its top, from A to RIGHT: white where the button is held."""
+    rows = max(2, frame.shape[1] // 16)
+    limits = np.arange(9) * frame.shape[2] // 8
+    row = np.repeat(np.array([255 * (held >> button & 1) for button in range(8)], np.uint8), np.diff(limits))
+    drawn = frame.copy()
+    drawn[:, :rows] = row
+    return drawn
