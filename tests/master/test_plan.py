@@ -13,15 +13,18 @@ from warpzone.envs.stages import ALL_STAGES
 from warpzone.errors import ConfigError
 from warpzone.master.phases import frame_skip_in
 from warpzone.master.plan import (
+    LEAST_NEED,
     MasterConfig,
     anneal_steps,
     default_parallel,
     make_plan,
+    need,
     specialists_of,
     split_flags,
     turn_s,
 )
 from warpzone.master.recipes import words
+from warpzone.master.state import Learner
 from warpzone.run.config import Preset
 
 
@@ -68,11 +71,21 @@ def test_as_many_train_at_once_as_the_machine_carries(preset: str, cores: int, a
     assert default_parallel(preset, cores) == at_once
 
 
-def test_a_round_of_turns_fills_the_time_that_is_left() -> None:
-    assert turn_s(600, 2, 6) == 200
-    assert turn_s(600, 6, 2) == 600
-    assert turn_s(30, 1, 30) == 10  # a turn is never too short to learn from
-    assert turn_s(5, 1, 30) == 5
+def test_a_turn_is_neither_too_short_to_learn_from_nor_longer_than_the_time_left() -> None:
+    assert turn_s(200, 600) == 200
+    assert turn_s(1800, 600) == 600
+    assert turn_s(1, 30) == 10
+    assert turn_s(1, 5) == 5
+
+
+def test_a_specialist_needs_the_more_the_further_its_worst_stage_is_below_the_target() -> None:
+    def rates(**by_stage: float) -> Learner:
+        return Learner(list(by_stage), clear_rate=by_stage)
+
+    assert need(Learner(["1-1"]), 0.9) == 1
+    assert need(rates(a=0.45), 0.9) == pytest.approx(0.5)
+    assert need(rates(a=0.9, b=0.45), 0.9) == pytest.approx(0.5)
+    assert need(rates(a=0.97), 0.9) == LEAST_NEED  # it may be done, and time is not lost on that
 
 
 def test_schedules_end_with_the_time() -> None:

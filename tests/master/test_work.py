@@ -159,7 +159,7 @@ def test_the_longest_searches_have_several_seeds_on_many_cores_and_the_shortest_
     monkeypatch.setattr(work, "run_all", found_at_once)
     work.enter("explore")
     phases.explore(work)
-    assert searched == [("4-4", "5"), ("4-4", "6"), ("4-4", "7"), ("1-1", "5")]
+    assert searched == [("4-4", "5"), ("1-1", "5"), ("4-4", "6"), ("4-4", "7")]  # each stage once, then more
     kept = [load_trail(tmp_path / "trails", stage) for stage in ("1-1", "4-4")]
     assert [trail.decisions if trail else 0 for trail in kept] == [30, 70]
     phases.explore(work)  # nothing is missing
@@ -200,13 +200,17 @@ def test_stages_and_whole_games_are_played_beside_each_other(
     monkeypatch.setattr(card, "ALL_STAGES", ("1-1", "1-2", "1-3"))
     work, _ = work_in(tmp_path, episodes=1)
     work.enter("evaluate")
-    card.evaluate(work, ["student"])
+    sharper = f"student{card.SHARPER}"
+    card.evaluate(work, [sharper])
     stages, randomly, games = work.state.commands
     assert games["began_unix_s"] < stages["began_unix_s"] + stages["seconds"]
     assert "--random-start 1" in randomly["command"]
-    assert work.state.evaluations["student"].keys() == {"sampled", "greedy", "sticky", "random start"}
-    assert whole_game(work, "student").keys() == {"sampled", "greedy", "sticky"}
+    assert work.state.evaluations[sharper].keys() == {"sampled", "greedy", "sticky", "random start"}
+    assert whole_game(work, sharper).keys() == {"sampled", "greedy", "sticky"}
     assert len(work.state.commands) == 3
+    card.evaluate(work, ["student"])  # which is seldom the best
+    assert not any("--stages game" in told["command"] for told in work.state.commands[3:])
+    assert whole_game(work, "student").keys() == {"sampled", "greedy", "sticky"}
 
 
 def test_the_best_policy_is_also_tried_with_less_randomness(

@@ -63,19 +63,20 @@ def plays_the_game(work: Work) -> bool:
 
 
 def evaluate(work: Work, agents: Sequence[str]) -> None:
-    """Export agents (the best checkpoints of runs, or sharper ones) and play fresh episodes, and whole games, with them
-    in every mode."""
+    """Export agents (the best checkpoints of runs, or sharper ones) and play fresh episodes in every mode, with sharper
+    ones whole games too."""
     jobs = {}
     for name in agents:
         folder, job = work.folder / name, job_of(name)
         export(work.folder, name)
-        (folder / GAMES).unlink(missing_ok=True)
+        (folder / GAMES).unlink(missing_ok=True)  # of other weights
         stages = ",".join(work.plan.stages)
         jobs[job] = eval_words(work, name, stages, folder, "all")
         jobs[f"{job}-random-start"] = [
             *eval_words(work, name, stages, folder / RANDOM_FILE, "sampled"), "--random-start", "1",
         ]  # fmt: skip
-        if plays_the_game(work):
+        if plays_the_game(work) and name.endswith(SHARPER):
+            # It is mostly the best, and games take the longest; of another agent they are played once it is chosen.
             jobs[f"{job}-game"] = eval_words(work, name, GAME, folder / GAMES, "all")
     _eval(work, jobs)
     for name in agents:

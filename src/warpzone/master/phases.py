@@ -13,7 +13,7 @@ from warpzone.envs.stages import ALL_STAGES
 from warpzone.errors import CheckpointError
 from warpzone.master import recipes
 from warpzone.master.card import finish
-from warpzone.master.plan import LEAST_S, anneal_steps, turn_s
+from warpzone.master.plan import LEAST_NEED, LEAST_S, anneal_steps, need, turn_s
 from warpzone.master.state import Learner, run_name
 from warpzone.master.work import Failed, Work
 from warpzone.starts.trails import load_trail, save_trail
@@ -35,14 +35,15 @@ KILLED = -9
 
 def explore(work: Work) -> None:
     """Search for a trail through every stage, one process for each, as many at once as there are cores. Where there
-    are many of them the longest searches have several seeds, and the shortest trail is kept."""
+    are many of them the longest searches have several seeds, and the shortest trail is kept. A further seed waits until
+    every stage has had its turn: without a trail, a specialist may stand for minutes."""
     trails, minutes = work.folder / "trails", max(work.left_s(), 1.0) / 60
     seeds = range(work.config.seed, work.config.seed + 1 + work.plan.cores // CORES_PER_SEED)
     missing = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
     slow = [stage for stage in missing if stage in recipes.SLOW]
-    searches = [(stage, seed) for seed in seeds for stage in slow]
-    # The longest first, as there may be time for each only once.
-    searches += [(stage, seeds[0]) for stage in missing if stage not in slow]
+    quick = [stage for stage in missing if stage not in slow]
+    searches = [(stage, seeds[0]) for stage in (*slow, *quick)]
+    searches += [(stage, seed) for seed in seeds[1:] for stage in slow]
     jobs = {
         f"explore-{stage}" + (f"-seed-{seed}" if seed != seeds[0] else ""): [
             "explore", "--stages", stage, "--out", str(_trails_of(trails, seed - seeds[0])),
@@ -118,13 +119,15 @@ def unfinished_ones(work: Work) -> list[str]:
 def start_turn(work: Work, name: str) -> None:
     """Give a specialist its turn, or the rest of one that was interrupted."""
     state, one, stay = work.state, work.state.specialists[name], staying(work)
-    unfinished, left_s = len(unfinished_ones(work)), max(work.left_s(), 0.0)
+    unfinished, left_s = unfinished_ones(work), max(work.left_s(), 0.0)
     if not one.turn_left_s:
         while len(state.rounds) <= one.turns:
-            state.rounds.append(turn_s(left_s, state.parallel - len(stay), unfinished - len(stay)))
-        one.turn_left_s = left_s if name in stay else state.rounds[one.turns]
+            needs = [need(state.specialists[n], work.config.target) for n in unfinished if n not in stay]
+            state.rounds.append(left_s * (state.parallel - len(stay)) / max(sum(needs), LEAST_NEED))
+        turn = turn_s(state.rounds[one.turns] * need(one, work.config.target), left_s)
+        one.turn_left_s = left_s if name in stay else turn
         one.turns += 1
-    threads = max(1, work.plan.cores // min(state.parallel, unfinished))
+    threads = max(1, work.plan.cores // min(state.parallel, len(unfinished)))
     seconds = min(one.turn_left_s, left_s)
     words = specialist_words(work, name, threads)
     if seconds >= left_s:

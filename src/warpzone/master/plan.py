@@ -10,6 +10,7 @@ from pathlib import Path
 
 from warpzone.envs.stages import GAME, parse_stages
 from warpzone.errors import ConfigError
+from warpzone.master.state import Learner
 from warpzone.run.config import Preset
 from warpzone.run.presets import preset
 
@@ -22,6 +23,8 @@ SHARES: Mapping[str, dict[str, float]] = {
 last trail."""
 LEAST_S = {"explore": 1.0, "specialists": 10.0, "distil": 10.0, "polish": 5.0, "evaluate": 2.0}
 """Seconds below which a phase, for specialists each turn, would hardly do more than start its processes."""
+LEAST_NEED = 0.1
+"""Of a whole turn, what a specialist has that is at the target but not yet with confidence."""
 ALIKE = (("2-2", "7-2"), ("2-3", "7-3"))
 """Stages that look alike: their specialists would contradict each other, so each pair has one."""
 OWN_FLAGS = (
@@ -160,9 +163,15 @@ def default_parallel(chosen: str, cores: int) -> int:
     return max(1, min(cores // 2, MOST_ON_A_GPU) if chosen == "gpu" else cores // 2)
 
 
-def turn_s(left_s: float, parallel: int, unfinished: int) -> float:
-    """Seconds of each turn in a round: all unfinished specialists have one in the time that is left."""
-    return max(min(left_s, left_s * parallel / max(1, unfinished)), min(left_s, LEAST_S["specialists"]))
+def need(learner: Learner, target: float) -> float:
+    """How far a specialist is below the target, from 1 (it clears nothing) to `LEAST_NEED`."""
+    rates = [learner.clear_rate.get(stage, 0.0) for stage in learner.stages]
+    return max(1.0 - min(rates) / target, LEAST_NEED)
+
+
+def turn_s(wanted_s: float, left_s: float) -> float:
+    """Seconds of a turn: neither too short to learn from, nor longer than the time that is left."""
+    return min(max(wanted_s, LEAST_S["specialists"]), left_s)
 
 
 def anneal_steps(steps: int, per_s: float, left_s: float) -> int:

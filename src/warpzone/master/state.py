@@ -59,7 +59,7 @@ class State:
     """The student and its polished successor."""
     parallel: int = 1
     rounds: list[float] = field(default_factory=list)
-    """Seconds of a turn in each round of the specialists."""
+    """Seconds of a whole turn in each round of the specialists; those near the target have a part of it."""
     commands: list[dict[str, Any]] = field(default_factory=list)
     """Every process: when it began, in which phase, its words, seconds and exit code."""
     evaluations: dict[str, Any] = field(default_factory=dict)
