@@ -242,6 +242,42 @@ def mastered_all(name: str, file: str) -> Figures:
     }
 
 
+def unfinished_master() -> Figures:
+    """The run of eighteen minutes whose policy after fine-tuning was evaluated, before it was stopped."""
+    file, games = "master-h200-18.json", "game-32-18.json"
+
+    def rates(mode: str) -> list[float]:
+        return list(load(file)["evaluations"]["polished"][mode].values())
+
+    def mean(mode: str) -> str:
+        return percent(sum(rates(mode)) / len(rates(mode)))
+
+    def survived(games: str, stage: str) -> str:
+        """Of the sampled games that came to a stage without a death, those that survived it."""
+        world, number = map(int, stage.split("-"))
+        before = 4 * (world - 1) + number - 1
+        passed = [one["passed_without_death"] for one in load(games)["game"]["sampled"]["each"]]
+        return f"{sum(n > before for n in passed)} of {sum(n >= before for n in passed)}"
+
+    return {
+        "master-18-minutes": lambda: f"{sum(load(file)['phases'].values()) / 60:.1f}",
+        "master-18-training": lambda: (
+            f"{sum(s for p, s in load(file)['phases'].items() if p != 'evaluate') / 60:.1f}"
+        ),
+        "master-18-specialists": lambda: f"{load(file)['phases']['specialists'] / 60:.1f}",
+        "master-18-decisions": lambda: (
+            f"{sum(one['decisions'] for one in load(file)['specialists'].values()) / 1e6:.0f}"
+        ),
+        "master-18-never": lambda: str(sum(rate < 0.01 for rate in rates("sampled"))),
+        "master-18-at-80": lambda: str(sum(rate >= 0.8 for rate in rates("sampled"))),
+        **{f"master-18-{mode.replace(' ', '-')}": partial(mean, mode) for mode in (*MODES, "random start")},
+        "master-18-game": lambda: game("sampled", "mean_passed_without_death", ".1f", games),
+        "master-18-game-water": lambda: survived(games, "2-2"),
+        "game-sampled-water": lambda: survived("game-32.json", "2-2"),
+        "master-18-game-wall": lambda: survived(games, "4-3"),
+    }
+
+
 def master_table(file: str) -> str:
     """Sampled, greedy and sticky clear rates of the 32 stages, and what their specialists took."""
     state = load(file)

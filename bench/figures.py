@@ -41,6 +41,7 @@ from figure_sources import (
     random_starts,
     rates_32,
     stages_table,
+    unfinished_master,
     wheels_table,
     with_hosts,
 )
@@ -84,6 +85,7 @@ FIGURES: Figures = {
     **mastered_all("master-32", "master-h200.json"),
     **mastered_all("master-32-noise", "master-h200-noise.json"),
     **mastered_all("master-32-hour", "master-h200-hour.json"),
+    **unfinished_master(),
     **threads("threads-16", "vector"),
     **threads("threads-16-apart", "emulators that share nothing"),
     **sixteen_threads(),

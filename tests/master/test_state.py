@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from warpzone.errors import ConfigError
+from warpzone.master import run
 from warpzone.master.opening import open_state
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import Learner, State, read_state
 from warpzone.master.verdict import mean_rate, short_of_target
+from warpzone.master.work import Work
 
 
 def config_in(folder: Path) -> MasterConfig:
@@ -83,6 +86,39 @@ def test_more_minutes_for_one_that_is_done_are_divided_anew(tmp_path: Path) -> N
     plan = make_plan(config, cores=2)
     assert plan.ends_at("explore", again.from_s) == pytest.approx(600 + 0.08 * 600)
     assert plan.ends_at("evaluate", again.from_s) == pytest.approx(1200)
+
+
+def test_more_minutes_that_come_in_the_evaluation_are_trained_on_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = opened(config_in(tmp_path))
+    for phase in state.phases.values():
+        phase.spent_s, phase.status = 100.0, "done"
+    state.phases["evaluate"].status = "running"
+    state.save(tmp_path)
+    worked: list[tuple[str, float]] = []
+
+    def phase_of(name: str) -> Callable[[Work], None]:
+        def do(work: Work) -> None:
+            worked.append((name, work.state.from_s))
+            work.state.phases[name].spent_s += 100
+
+        return do
+
+    monkeypatch.setattr(run, "PHASES", {name: phase_of(name) for name in state.phases})
+
+    def go_on(minutes: float) -> State:
+        config = replace(config_in(tmp_path), minutes=minutes)
+        plan = make_plan(config, cores=2)
+        state = open_state(config, plan, "abc")
+        assert run._work(config, plan, state, {}, lambda state: None, lambda line: None, None) == 0
+        return state
+
+    assert go_on(18.5).status == "done"
+    assert worked == [("evaluate", 0.0), *((name, 600.0) for name in state.phases)]
+    worked.clear()
+    assert not go_on(18.5).extended  # the minutes are those it had
+    assert worked == []
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
         raise ConfigError(
             f"{config.out} holds another master's run ({'; '.join(differing)}): choose another --out."
         )
+    if state.status != "done" and settings["minutes"] > state.settings["minutes"]:
+        state.extended = True
     state.settings = settings
     if config.parallel:
         state.parallel = plan.parallel
@@ -48,13 +50,18 @@ def open_state(config: MasterConfig, plan: Plan, rom_sha256: str) -> State:
             learner.turns, learner.turn_left_s, learner.error = 0, 0.0, ""
         if learner.status in ("running", "failed"):
             learner.status = "waiting"
-    if state.status == "done" and plan.seconds - state.spent_s >= time_needed(plan)[1]:
+    if state.status == "done" and has_time_left(state, plan):
         train_on(state, config.out)
     for name, phase in state.phases.items():
         phase.planned_s = plan.seconds * plan.shares()[name]
     if config.out.is_dir():
         remove_abandoned(config.out)
     return state
+
+
+def has_time_left(state: State, plan: Plan) -> bool:
+    """Whether there is enough for all phases once more."""
+    return plan.seconds - state.spent_s >= time_needed(plan)[1]
 
 
 def train_on(state: State, folder: Path) -> None:
@@ -65,7 +72,7 @@ def train_on(state: State, folder: Path) -> None:
     state.evaluations = {before: state.evaluations[state.chosen]} if before else {}
     if before:
         state.short = short_of_target(state, before)
-    state.status, state.from_s = "running", state.spent_s
+    state.status, state.from_s, state.extended = "running", state.spent_s, False
     state.polished += 1
     for phase in state.phases.values():
         phase.status, phase.note = "waiting", ""

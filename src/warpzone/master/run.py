@@ -12,7 +12,7 @@ from warpzone.engine.rom import identify, rom, rom_path
 from warpzone.errors import ConfigError, RomError
 from warpzone.master.children import GroupProcess, Spawn
 from warpzone.master.gpu_sharing import shared_gpu
-from warpzone.master.opening import open_state
+from warpzone.master.opening import has_time_left, open_state, train_on
 from warpzone.master.phases import PHASES
 from warpzone.master.plan import MasterConfig, Plan, time_needed
 from warpzone.master.state import State
@@ -74,14 +74,10 @@ def _work(
         spawn = spawn or partial(GroupProcess, variables=variables)
         work = Work(config, plan, state, lambda: bool(stop), show, say, spawn)
         try:
-            for name, do in PHASES.items():
-                phase = state.phases[name]
-                if phase.status in ("done", "skipped"):
-                    continue
-                work.enter(name)
-                do(work)
-                if phase.status == "running":
-                    phase.status = "done"
+            _do_phases(work)
+            if state.extended and has_time_left(state, plan):
+                train_on(state, config.out)
+                _do_phases(work)
             state.status = "done"
             work.save()
         except Stopped:
@@ -94,3 +90,15 @@ def _work(
             say(f"[master] {failure}; the same command tries again")
             return EXIT_FAILED
         return stop.exit_code
+
+
+def _do_phases(work: Work) -> None:
+    """All phases that are not done."""
+    for name, do in PHASES.items():
+        phase = work.state.phases[name]
+        if phase.status in ("done", "skipped"):
+            continue
+        work.enter(name)
+        do(work)
+        if phase.status == "running":
+            phase.status = "done"

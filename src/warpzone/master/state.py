@@ -68,6 +68,8 @@ class State:
     """Stages below the target, and why."""
     from_s: float = 0.0
     """Seconds of work after which it was done and got more minutes."""
+    extended: bool = False
+    """More minutes were given while it was under way: what is left of them in the end is trained on."""
     polished: int = 1
     """How often the student has been polished, this time included."""
     chosen: str = ""
