@@ -9,7 +9,7 @@ import pytest
 
 from warpzone.cli.main import main
 from warpzone.starts import exploration
-from warpzone.starts.trails import Trail, load_trail, save_trail
+from warpzone.starts.trails import Trail, further_trails, load_trail, save_trail
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +33,18 @@ def test_it_leaves_a_trail_and_does_not_look_for_one_that_is_there(
     assert (tmp_path / "1-1.json").stat().st_mtime_ns == before
 
 
-def test_of_several_ways_the_shortest_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_several_ways_the_shortest_is_the_trail_and_the_others_are_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explore", "--stages", "1-1", "--tries", "3", "--seed", "3", "--out", str(tmp_path)]) == 0
     found = [int(n) for n in re.findall(r"a way of (\d+) decisions", capsys.readouterr().out)]
     assert len(set(found)) == 3
     kept = load_trail(tmp_path, "1-1")
     assert kept is not None
     assert kept.decisions == min(found)
+    assert [other.decisions for other in further_trails(str(tmp_path), kept, kept.rom_sha256)] == [
+        decisions for decisions in found if decisions != min(found)
+    ]
 
 
 def test_a_stage_for_which_the_time_is_too_short_is_named_and_fails(

@@ -19,7 +19,7 @@ from warpzone.master.phases import _after_failure, start_turn
 from warpzone.master.plan import MasterConfig, make_plan
 from warpzone.master.state import AGENT, Learner
 from warpzone.master.work import Stopped, Work
-from warpzone.starts.trails import Trail, load_trail, save_trail
+from warpzone.starts.trails import Trail, further_trails, load_trail, save_trail
 
 
 def work_in(folder: Path, cores: int = 6, **settings: object) -> tuple[Work, list[str]]:
@@ -154,7 +154,8 @@ def test_the_longest_searches_have_several_seeds_on_many_cores_and_the_shortest_
             flags = dict(zip(words[1::2], words[2::2], strict=True))
             stage, seed = flags["--stages"], flags["--seed"]
             searched.append((stage, seed))
-            save_trail(Trail(stage, "", 4, lengths[stage][seed], "RIGHT:4"), Path(flags["--out"]))
+            length = lengths[stage][seed]
+            save_trail(Trail(stage, "", 4, length, f"RIGHT:{4 * length}"), Path(flags["--out"]))
 
     monkeypatch.setattr(work, "run_all", found_at_once)
     work.enter("explore")
@@ -162,6 +163,8 @@ def test_the_longest_searches_have_several_seeds_on_many_cores_and_the_shortest_
     assert searched == [("4-4", "5"), ("1-1", "5"), ("4-4", "6"), ("4-4", "7")]  # each stage once, then more
     kept = [load_trail(tmp_path / "trails", stage) for stage in ("1-1", "4-4")]
     assert [trail.decisions if trail else 0 for trail in kept] == [30, 70]
+    others = further_trails(str(tmp_path / "trails"), kept[1], "")  # type: ignore[arg-type]
+    assert sorted(trail.decisions for trail in others) == [80, 90]
     phases.explore(work)  # nothing is missing
     assert len(searched) == 4
 

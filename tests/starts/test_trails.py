@@ -25,9 +25,11 @@ from warpzone.starts.trails import (
     _thinned,
     _Visit,
     _visit,
+    _with_end_of,
     load_trail,
     load_ways,
     places_along,
+    save_trail,
 )
 
 VIEW = replace(CPU.view, noop_max=30)
@@ -131,6 +133,45 @@ def test_long_jumps_have_starts_and_short_ones_none() -> None:
 
     assert along(IN_THE_AIR - 1) == [0, IN_THE_AIR]
     assert along(10) == [0, 4, 8, 11]
+
+
+def test_the_end_of_another_trail_is_practised_at_the_places_of_the_first() -> None:
+    def along(*places: tuple[int, int], name: bytes = b"a") -> list[_Visit]:
+        """Places by their room and x."""
+        return [
+            _Visit((0, room, x, 5), i, stands=True, moments=(bare(name + bytes([i])),))
+            for i, (room, x) in enumerate(places)
+        ]
+
+    ours = along((1, 0), (1, 3), (2, 7), (1, 4), (1, 6), (1, 8))
+    theirs = along((3, 0), (1, 1), (2, 2), (1, 3), (1, 7), (1, 9), (1, 9), name=b"b")
+    merged = _with_end_of(ours, theirs)
+    assert [visit.place for visit in merged] == [visit.place for visit in ours]
+    assert [[moment.snapshot for moment in visit.moments] for visit in merged] == [
+        [b"a\x00"], [b"a\x01"], [b"a\x02"],  # the rooms before, and the first time in this one, are ours alone
+        [b"a\x03", b"b\x03"], [b"a\x04", b"b\x04"], [b"a\x05", b"b\x05", b"b\x06"],
+    ]  # fmt: skip
+    elsewhere = along((1, 0), (3, 9), name=b"c")
+    assert _with_end_of(ours, elsewhere) == ours
+
+
+def test_trails_of_further_seeds_are_found_beside_the_first(trail: Trail, folder: Path) -> None:
+    def moments() -> list[list[bytes]]:
+        return [[m.snapshot for m in p] for p in load_ways(str(folder), ["1-1"], VIEW, trail.rom_sha256)[0]]
+
+    alone = moments()
+    save_trail(trail, folder / "seed-0")
+    assert moments() == alone  # it is the first itself
+    # After a decision without buttons everything else is a decision later too.
+    later = replace(trail, sequence=f"NOOP:4,{trail.sequence}", decisions=trail.decisions + 1)
+    assert len(places_along(later, VIEW)) > 40
+    save_trail(later, folder / "seed-1")
+    both = moments()
+    assert [merged[: len(first)] for merged, first in zip(both, alone, strict=True)] == alone
+    assert 0 < sum(map(len, both)) - sum(map(len, alone)) <= later.decisions
+    assert len(both[-1]) > len(alone[-1])
+    save_trail(replace(later, frame_skip=2), folder / "seed-1")
+    assert moments() == alone
 
 
 def test_random_play_of_one_seed_repeats_itself_and_of_another_does_not() -> None:

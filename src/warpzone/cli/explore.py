@@ -17,7 +17,7 @@ from warpzone.errors import ConfigError
 from warpzone.run.stopping import StopFlag
 from warpzone.starts.arrivals import save_arrivals
 from warpzone.starts.exploration import Explorer, find_trail
-from warpzone.starts.trails import Trail, load_trail, save_trail
+from warpzone.starts.trails import Trail, load_trail, of_seed, save_trail
 
 SAY_EVERY_S = 10.0
 
@@ -39,7 +39,7 @@ class ExploreConfig(RunsFolder, Rom):
     minutes: float = 5.0
     """Time limit per try, with --checkpoint for all stages together, in minutes."""
     tries: int = 1
-    """Searches per stage, with successive seeds; the shortest trail is kept."""
+    """Searches per stage, with successive seeds; the shortest trail is used, the ends of the others too."""
     seed: int = 0
     """Random seed of the first try."""
     threads: int = 0
@@ -76,12 +76,17 @@ def run(argv: list[str]) -> int:
             if known := load_trail(config.out, stage, digest):
                 return known
             seeds = range(config.seed, config.seed + config.tries)
-            ways = [
-                way for seed in seeds if not stop and (way := _explore(config, stage, seed, digest, stop))
-            ]
+            ways = {
+                seed: way
+                for seed in seeds
+                if not stop and (way := _explore(config, stage, seed, digest, stop))
+            }
             if not ways:
                 return None
-            shortest = min(ways, key=lambda way: way.decisions)
+            shortest = min(ways.values(), key=lambda way: way.decisions)
+            if len(ways) > 1:
+                for seed, way in ways.items():
+                    save_trail(way, of_seed(config.out, seed))
             path = save_trail(shortest, config.out)
             print(f"[explore] {stage}: {shortest.decisions} decisions in {path}", flush=True)
             return shortest

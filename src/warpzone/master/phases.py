@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 from warpzone.agents.weights_file import read_card
 from warpzone.checkpoints.finding import best_checkpoint, find_resume
@@ -16,7 +15,7 @@ from warpzone.master.card import finish
 from warpzone.master.plan import LEAST_NEED, LEAST_S, anneal_steps, need, turn_s
 from warpzone.master.state import Learner, run_name
 from warpzone.master.work import Failed, Work
-from warpzone.starts.trails import load_trail, save_trail
+from warpzone.starts.trails import load_trail, of_seed, save_trail
 
 TEACHER_RATE = 0.5
 """Clear rate from which on a specialist teaches; a worse one only where nobody has it."""
@@ -35,35 +34,31 @@ KILLED = -9
 
 def explore(work: Work) -> None:
     """Search for a trail through every stage, one process for each, as many at once as there are cores. Where there
-    are many of them the longest searches have several seeds, and the shortest trail is kept. A further seed waits until
-    every stage has had its turn: without a trail, a specialist may stand for minutes."""
+    are many of them the hardest stages have several seeds: the shortest trail is the one, and the ends of the others
+    are practised too. A further seed waits until every stage has had its turn: without a trail, a specialist may stand
+    for minutes."""
     trails, minutes = work.folder / "trails", max(work.left_s(), 1.0) / 60
     seeds = range(work.config.seed, work.config.seed + 1 + work.plan.cores // CORES_PER_SEED)
     missing = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
     slow = [stage for stage in missing if stage in recipes.SLOW]
-    quick = [stage for stage in missing if stage not in slow]
-    searches = [(stage, seeds[0]) for stage in (*slow, *quick)]
-    searches += [(stage, seed) for seed in seeds[1:] for stage in slow]
+    several = [stage for stage in missing if stage in recipes.SEVERAL_TRAILS and len(seeds) > 1]
+    searches = [(stage, seeds[0]) for stage in (*slow, *(stage for stage in missing if stage not in slow))]
+    searches += [(stage, seed) for seed in seeds[1:] for stage in several]
     jobs = {
         f"explore-{stage}" + (f"-seed-{seed}" if seed != seeds[0] else ""): [
-            "explore", "--stages", stage, "--out", str(_trails_of(trails, seed - seeds[0])),
+            "explore", "--stages", stage, "--out", str(of_seed(trails, seed) if stage in several else trails),
             "--minutes", f"{minutes:.3f}", "--threads", "1",
             "--seed", str(seed), *frame_skip_in(work.plan.train_flags),
         ]
         for stage, seed in searches
     }  # fmt: skip
     work.run_all(jobs, work.plan.cores, limited=True)
-    for stage in slow:
-        found = [load_trail(_trails_of(trails, further), stage) for further in range(len(seeds))]
+    for stage in several:
+        found = [load_trail(of_seed(trails, seed), stage) for seed in seeds]
         if any(found):
             save_trail(min(filter(None, found), key=lambda trail: trail.decisions), trails)
     without = [stage for stage in work.plan.stages if load_trail(trails, stage) is None]
     work.state.phases["explore"].note = f"no trail of {', '.join(without)}" if without else ""
-
-
-def _trails_of(trails: Path, further: int) -> Path:
-    """The folder for trails of the first seed, and of further ones."""
-    return trails / f"seed-{further}" if further else trails
 
 
 def frame_skip_in(flags: Sequence[str]) -> list[str]:

@@ -102,6 +102,8 @@ WATERS = {"2-2", "7-2"}
 SLOW = MAZES | WATERS
 """Stages that take by far the longest: the mazes, and fish at random in the water (84 million decisions, and still
 short: 2026-11-18-more-minutes.md)."""
+SEVERAL_TRAILS = SLOW | {"6-4"}
+"""Stages with trails of several seeds, where there are cores for them: the above, and Bowser with his hammers."""
 
 
 def is_maze(stages: Iterable[str]) -> bool:

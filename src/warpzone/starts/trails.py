@@ -27,6 +27,8 @@ SPACING = 24
 """Width of a place, in pixels."""
 IN_THE_AIR = 4
 """Decisions between two places in a jump."""
+FURTHER = "seed-*"
+"""Folders below one of trails, with trails that several seeds have found."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class _Visit:
     moments: tuple[Moment, ...] = ()
     """One per decision there."""
 
+    @property
+    def room(self) -> tuple[int, ...]:
+        """The room of the place, however often a maze has sent the player back."""
+        return self.place[1:-2]
+
 
 def sequence_of(actions: Sequence[int], frame_skip: int) -> str:
     """Actions as text, run-length encoded."""
@@ -88,6 +95,11 @@ def save_trail(trail: Trail, folder: Path) -> Path:
     path = folder / f"{trail.stage}.json"
     write_durably(path, json.dumps(asdict(trail), indent=2).encode() + b"\n")
     return path
+
+
+def of_seed(folder: Path, seed: int) -> Path:
+    """The folder for trails of one seed, where stages have several."""
+    return folder / FURTHER.replace("*", str(seed))
 
 
 def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail | None:
@@ -106,8 +118,20 @@ def load_trail(folder: Path, stage: str, rom_sha256: str | None = None) -> Trail
     return trail
 
 
-def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list[tuple[Moment, ...]]:
-    """Places on the trail, first to last, each with its moments, for this view.
+def places_along(
+    trail: Trail, view: ViewConfig, rom: str | None = None, further: Sequence[Trail] = ()
+) -> list[tuple[Moment, ...]]:
+    """Places on the trail, first to last, each with its moments, for this view. With `further` trails, those of its
+    last room have the moments of theirs there too: how Bowser was passed once is seldom the best way past him.
+    """
+    visits = _visits_along(trail, view, rom)
+    for other in further:
+        visits = _with_end_of(visits, _visits_along(other, view, rom))
+    return [visit.moments for visit in visits]
+
+
+def _visits_along(trail: Trail, view: ViewConfig, rom: str | None) -> list[_Visit]:
+    """The places of a trail.
 
     The trail is played once. One that no longer ends at the flag is rejected. Each moment leads to the next by what the
     trail does there, so no loop is left out: at its end everything else would be elsewhere, and the agent can't jump in
@@ -139,9 +163,29 @@ def places_along(trail: Trail, view: ViewConfig, rom: str | None = None) -> list
                 break
         if not (terminated[0] and info["flag_get"][0]):
             raise ConfigError(f"The trail of {trail.stage} does not lead to its end with this ROM.")
-        return [visit.moments for visit in _thinned(visits)]
+        return _thinned(visits)
     finally:
         envs.close()
+
+
+def _with_end_of(visits: Sequence[_Visit], other: Sequence[_Visit]) -> list[_Visit]:
+    """The places of a trail, with the moments of another one in its last room, each at the place next to it."""
+    merged = list(visits)
+    ours, theirs = _last_room(visits), _last_room(other)
+    if ours[0].room == theirs[0].room:
+        for visit in theirs:
+            nearest = min(range(len(ours)), key=lambda i: abs(ours[i].place[-2] - visit.place[-2]))
+            at = len(visits) - len(ours) + nearest
+            merged[at] = replace(merged[at], moments=merged[at].moments + visit.moments)
+    return merged
+
+
+def _last_room(visits: Sequence[_Visit]) -> list[_Visit]:
+    """The visits from the last entry of the last room on."""
+    first = len(visits)
+    while first and visits[first - 1].room == visits[-1].room:
+        first -= 1
+    return list(visits[first:])
 
 
 def _visit(visits: list[_Visit], now: _Visit) -> None:
@@ -172,4 +216,15 @@ def load_ways(
     trails = {i: load_trail(Path(folder), stage, rom_sha256) for i, stage in enumerate(stages)}
     if not any(trails.values()):
         raise ConfigError(f"{folder} has no trail of {', '.join(stages)}: find one with `warpzone explore`.")
-    return {i: places_along(trail, view, rom) for i, trail in trails.items() if trail is not None}
+    return {
+        i: places_along(trail, view, rom, further_trails(folder, trail, rom_sha256))
+        for i, trail in trails.items()
+        if trail is not None
+    }
+
+
+def further_trails(folder: str, trail: Trail, rom_sha256: str) -> list[Trail]:
+    """Other trails of the same stage, and with decisions of the same length, from the folders of further seeds."""
+    found = [load_trail(path, trail.stage, rom_sha256) for path in sorted(Path(folder).glob(FURTHER))]
+    fitting = [other for other in found if other and other.frame_skip == trail.frame_skip]
+    return [other for other in fitting if other.sequence != trail.sequence]
