@@ -5,8 +5,8 @@
 namespace wz::smb {
 namespace {
 
-/// Whether the second stage of this world, underground or in the water, begins with a walk-in. The game counts
-/// it as an area of its own.
+/// Whether the second stage of this world, underground or in the water, begins with a walk-in. The game
+/// counts it as an area of its own.
 bool has_walk_in(int world, bool lost_levels) {
     return world == 1 || (lost_levels ? world == 3 : world == 2 || world == 4 || world == 7);
 }

@@ -17,7 +17,8 @@ inline constexpr u16 kFrameCounter = 0x0009, kPlayerState = 0x000E, kEnemyType =
 }
 
 enum PlayerState : u8 { kDead = 0x06, kEntering = 0x07, kNormal = 0x08, kDying = 0x0B };
-inline constexpr u8 kBowser = 0x2D, kFlagpole = 0x31, kModeTitle = 0, kModeVictory = 2, kPlaying = 3, kLastWorld = 7;
+inline constexpr u8 kBowser = 0x2D, kFlagpole = 0x31, kModeTitle = 0, kModeVictory = 2, kPlaying = 3,
+                    kLastWorld = 7;
 
 inline int digits(const u8* ram, u16 addr, int count) {
     int v = 0;

@@ -39,7 +39,7 @@ class ExploreConfig(RunsFolder, Rom):
     minutes: float = 5.0
     """Time limit per try, with --checkpoint for all stages together, in minutes."""
     tries: int = 1
-    """Searches per stage, with successive seeds; the shortest trail is used, the ends of the others too."""
+    """Searches per stage, with successive seeds; the shortest trail is the main one."""
     seed: int = 0
     """Random seed of the first try."""
     threads: int = 0
