@@ -6,11 +6,16 @@
     python bench/sittings.py take OUT carry    # here, after each: what came back goes along next time
     python bench/sittings.py give carry    # there, before `sit`, where it is too large to travel at once
 
+Where a call may be shorter than the sitting, and the machine stays between calls that follow each other closely:
+
+    python bench/sittings.py start carry --seconds 1500 -- master --stages all --out STATE    # there: goes on by itself
+    python bench/sittings.py look OUT --seconds 570    # there, repeatedly, until it says that all has come back
+
 `sit --slim` leaves the plan, the agent and the trails of a master alone, about two megabytes: it goes on from them with
 new runs. `sit --weights` leaves the best weights of every run too, about a megabyte each: runs begin with those.
 
-Let each call end with what it has made: a command in the background that outlives its call is lost with the machine,
-which is soon given to others.
+Let the calls of `look` follow each other at once: what goes on by itself is lost with the machine, which is soon given
+to others. Try all of it here first, with `--state` in a folder of its own and a few seconds.
 
 `sit` installs what `pack` collected, unpacks where the last sitting stopped, runs a command of warpzone or a script of
 ours until so many seconds after its own start, stops it as Ctrl-C would, and leaves the folder STATE in BACK in pieces
@@ -41,6 +46,8 @@ PACKAGES = [
 ]  # fmt: skip
 """What training needs beside torch and NumPy, and what builds the engine beside a compiler and CMake. No video is
 recorded there."""
+SAID, OVER = "sitting.txt", "over"
+"""What a sitting that was started says, and the file by which it says that it has ended."""
 PIECE_BYTES = 13 << 20
 PIECES_AT_ONCE = 4
 STOP_S = 40.0
@@ -117,6 +124,39 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, kept_of_it: str, w
         shutil.copy(state / "master.json", back)
     print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(kept(state)):.1f} MB")
     rest(back, state)
+    (back / OVER).touch()
+
+
+def start(carry: Path, back: Path, words: list[str]) -> None:
+    """`sit`, with the same words, in a process of its own."""
+    shutil.rmtree(back, ignore_errors=True)
+    back.mkdir(parents=True)
+    own = [sys.executable, __file__, "sit", str(carry), "--back", str(back), *words]
+    with (back / SAID).open("w") as said:
+        subprocess.Popen(
+            own, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    print(f"begun; look for what it says with: {Path(__file__).name} look OUT --back {back}")
+
+
+def look(out: Path, back: Path, state: Path, seconds: float) -> None:
+    """Wait for the end of a sitting that was started, and bring what there is: in the end as many pieces as one answer
+    may hold."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not (back / OVER).exists():
+        time.sleep(0.5)
+    over = (back / OVER).exists()
+    out.mkdir(parents=True, exist_ok=True)
+    for path in (state / "master.json", back / "log.txt", back / SAID):
+        if path.exists():
+            shutil.copy(path, out)
+            print(path.read_text()[-1500:] if path.suffix == ".txt" else "", end="")
+    for piece in back.glob("state.*"):
+        shutil.move(piece, kept(state) / piece.name)
+    if over:
+        rest(out, state)
+    else:
+        print("it goes on: look again at once")
 
 
 def install(carry: Path, site: Path) -> dict[str, str]:
@@ -237,6 +277,18 @@ def size_mb(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
+def add_flags_of_a_sitting(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
+    command.add_argument(
+        "--slim", action="store_const", const="slim", dest="keep", default="all",
+        help="keep only the plan, the agent and the trails of a master",
+    )  # fmt: skip
+    command.add_argument(
+        "--weights", action="store_const", const="weights", dest="keep",
+        help="keep of every run only its best weights",
+    )  # fmt: skip
+
+
 def main() -> None:
     own, words = sys.argv[1:], []
     if "--" in own:
@@ -252,30 +304,36 @@ def main() -> None:
     sitting = commands.add_parser("sit", help="train for a while; the command after --")
     sitting.add_argument("carry", type=Path)
     sitting.add_argument("--back", type=Path, required=True, help="folder for what comes back")
-    sitting.add_argument("--seconds", type=float, default=555.0, help="until the stop, the set-up included")
-    sitting.add_argument(
-        "--slim", action="store_const", const="slim", dest="keep", default="all",
-        help="keep only the plan, the agent and the trails of a master",
-    )  # fmt: skip
-    sitting.add_argument(
-        "--weights", action="store_const", const="weights", dest="keep",
-        help="keep of every run only its best weights",
-    )  # fmt: skip
+    starting = commands.add_parser("start", help="sit in a process of its own, with the flags of sit")
+    starting.add_argument("carry", type=Path)
+    starting.add_argument("--back", type=Path, default=Path("/tmp/back"), help="folder for what comes back")
+    looking = commands.add_parser("look", help="wait for what was started, and bring what there is")
+    looking.add_argument("out", type=Path)
+    looking.add_argument("--back", type=Path, default=Path("/tmp/back"), help="the one of start")
+    looking.add_argument("--seconds", type=float, default=570.0, help="to wait at most")
+    for command in (sitting, starting):
+        add_flags_of_a_sitting(command)
     resting = commands.add_parser("rest", help="further pieces, where they were too many for one answer")
     resting.add_argument("back", type=Path)
     giving = commands.add_parser("give", help="keep the pieces that came along for the sitting to come")
     giving.add_argument("carry", type=Path)
-    for command in (sitting, resting, giving):
+    for command in (sitting, starting, looking, resting, giving):
         command.add_argument("--state", type=Path, default=Path("/tmp/state"), help="the folder that is kept")
     taking = commands.add_parser("take", help="what came back goes along next time")
     taking.add_argument("back", type=Path)
     taking.add_argument("carry", type=Path)
     given = parser.parse_args(own)
+    if given.command in ("sit", "start") and not words:
+        parser.error("name the command after --, such as -- master --stages all --out STATE")
     if given.command == "pack":
         pack(given.carry, given.machine, given.python)
+    elif given.command == "start":
+        how = [] if given.keep == "all" else [f"--{given.keep}"]
+        flags = ["--seconds", str(given.seconds), "--state", str(given.state), *how]
+        start(given.carry, given.back, [*flags, "--", *words])
+    elif given.command == "look":
+        look(given.out, given.back, given.state, given.seconds)
     elif given.command == "sit":
-        if not words:
-            parser.error("name the command after --, such as -- master --stages all --out STATE")
         sit(given.carry, given.back, given.state, given.seconds, given.keep, words)
     elif given.command == "rest":
         rest(given.back, given.state)

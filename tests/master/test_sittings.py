@@ -63,6 +63,20 @@ def test_a_sitting_is_stopped_and_the_next_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "state-second" / "stops").read_text() == "2"
 
 
+def test_one_that_was_started_goes_on_by_itself_and_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "build" / "sitting" / "site" / "warpzone-0.dist-info").mkdir(parents=True)
+    (tmp_path / "counting.py").write_text(COUNTING)
+    back, state = ("--back", "back"), ("--state", "state")
+    run(tmp_path, "start", "carry", *back, *state, "--seconds", "10", "--", "counting.py", "STATE")
+    assert "it goes on" in run(tmp_path, "look", "out", *back, *state, "--seconds", "0.1")
+    said = run(tmp_path, "look", "out", *back, *state, "--seconds", "60")
+    assert "counting.py ended with 0" in said
+    assert "that was the last piece" in said
+    run(tmp_path, "take", "out", "carry")
+    sittings.unpack(list((tmp_path / "carry" / "state").iterdir()), tmp_path / "again")
+    assert (tmp_path / "again" / "stops").read_text() == "1"
+
+
 def test_what_training_resumes_from_is_kept_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
