@@ -160,6 +160,7 @@ FIGURES: Figures = {
     },
     "32-as-trained-at-80": lambda: at_80("sampled", AS_TRAINED),
     **random_starts("32", "eval-32.json", "eval-32-random-start.json"),
+    **random_starts("32-direct", "eval-32.json", "eval-32-random-start-direct.json"),
     **random_starts("32-clock", "eval-32.json", "eval-32-random-clock.json"),
     **random_starts("32-as-trained", AS_TRAINED, "eval-32-random-start-as-trained.json"),
     **random_starts("32-hour", "eval-32-hour.json", "eval-32-hour-random-start.json"),
