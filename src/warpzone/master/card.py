@@ -76,7 +76,7 @@ def evaluate(work: Work, agents: Sequence[str]) -> None:
             *eval_words(work, name, stages, folder / RANDOM_FILE, "sampled"), "--random-start", "1",
         ]  # fmt: skip
         if plays_the_game(work) and name.endswith(SHARPER):
-            # It is mostly the best, and games take the longest; of another agent they are played once it is chosen.
+            # It is likely to be the best, and games take the longest; another agent plays them once it is chosen.
             jobs[f"{job}-game"] = eval_words(work, name, GAME, folder / GAMES, "all")
     _eval(work, jobs)
     for name in agents:
