@@ -78,7 +78,7 @@ std::shared_ptr<const Start> prepare(const Cartridge& c, Stage stage, Region reg
     start->machine = start->opened;
     set_up(start->machine, c, &start->opened);
     start->count = start->machine.ram[at::kFrameCounter];
-    if (walk_in && stage.stage == 2) {
+    if (walk_in && stage.stage == 2 && memory.empty()) {  // no walk-in leads to levels
         const auto walking = std::make_unique<Machine>();
         open(*walking, stage.stage - 1);
         for (int last = time_left(walking->ram); time_left(walking->ram) >= last;) {
