@@ -27,7 +27,8 @@ ALWAYS: Flags = {
 EVERY_RUN: Mapping[str, Flags] = {
     "cpu": ALWAYS,
     # A stroke in water, as a jump, needs its button released before, and the picture does not show that, nor what
-    # sticks. On a core, two seeds of 2-2 ended slightly higher with it (2026-11-20-eighteen-minutes.md).
+    # sticks. On small frames three seeds of 2-2 were no better with it; on a GPU it is not yet known whether it helps
+    # (2026-11-20-eighteen-minutes.md).
     "gpu": {**ALWAYS, "show-buttons": True},
 }
 
