@@ -124,7 +124,6 @@ def sit(carry: Path, back: Path, state: Path, seconds: float, kept_of_it: str, w
         shutil.copy(state / "master.json", back)
     print(f"{words[0]} ended with {child.wait()}; {pieces} pieces, {size_mb(kept(state)):.1f} MB")
     rest(back, state)
-    (back / OVER).touch()
 
 
 def start(carry: Path, back: Path, words: list[str]) -> None:
@@ -151,9 +150,9 @@ def look(out: Path, back: Path, state: Path, seconds: float) -> None:
         if path.exists():
             shutil.copy(path, out)
             print(path.read_text()[-1500:] if path.suffix == ".txt" else "", end="")
-    for piece in back.glob("state.*"):
-        shutil.move(piece, kept(state) / piece.name)
     if over:
+        for piece in back.glob("state.*"):
+            shutil.move(piece, kept(state) / piece.name)
         rest(out, state)
     else:
         print("it goes on: look again at once")
@@ -334,7 +333,11 @@ def main() -> None:
     elif given.command == "look":
         look(given.out, given.back, given.state, given.seconds)
     elif given.command == "sit":
-        sit(given.carry, given.back, given.state, given.seconds, given.keep, words)
+        try:
+            sit(given.carry, given.back, given.state, given.seconds, given.keep, words)
+        finally:  # also where it could not even begin: nobody is to wait for it
+            given.back.mkdir(parents=True, exist_ok=True)
+            (given.back / OVER).touch()
     elif given.command == "rest":
         rest(given.back, given.state)
     elif given.command == "give":

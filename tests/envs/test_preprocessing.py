@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from warpzone.envs.nes_py.preprocessing import with_buttons
 from warpzone.envs.vector import MarioVectorEnv
 
 PRESSED = 0x6FC
@@ -103,6 +104,11 @@ def test_the_buttons_that_were_held_are_drawn_over_the_top(size: tuple[int, int]
                     columns = slice(button * size[1] // 8, (button + 1) * size[1] // 8)
                     expected[env, frame, :, :rows, columns] = 255 * (held[frame][env] >> 7 - button & 1)
         np.testing.assert_array_equal(seen, expected.reshape(seen.shape))
+        held_by_name = [sum(1 << button for button in range(8) if h >> 7 - button & 1) for h in held[-1]]
+        for env in range(2):
+            newest = without.reshape(2, 4, -1, *size)[env, -1]
+            drawn = with_buttons(newest, held_by_name[env])
+            np.testing.assert_array_equal(drawn, expected[env, -1])
         actions = random.integers(0, 12, 2)
         seen, *_ = shown.step(actions)
         without, *_ = plain.step(actions)

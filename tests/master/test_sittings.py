@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_one_that_was_started_goes_on_by_itself_and_is_looked_for(tmp_path: Path
     run(tmp_path, "take", "out", "carry")
     sittings.unpack(list((tmp_path / "carry" / "state").iterdir()), tmp_path / "again")
     assert (tmp_path / "again" / "stops").read_text() == "1"
+
+
+def test_nobody_waits_for_one_that_could_not_begin(tmp_path: Path) -> None:
+    (tmp_path / "build" / "sitting" / "site" / "warpzone-0.dist-info").mkdir(parents=True)
+    damaged = tmp_path / "carry" / "state" / "state.00"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"no archive")
+    back, state = ("--back", "back"), ("--state", "state")
+    run(tmp_path, "start", "carry", *back, *state, "--seconds", "600", "--", "counting.py", "STATE")
+    began = time.monotonic()
+    assert "ReadError" in run(tmp_path, "look", "out", *back, *state, "--seconds", "300")
+    assert time.monotonic() - began < 100
 
 
 def test_what_training_resumes_from_is_kept_and_nothing_else(

@@ -47,6 +47,20 @@ def test_a_training_that_fails_is_marked_with_its_last_sentence(tmp_path: Path) 
     assert failed.spent_s > 0
 
 
+def test_a_later_turn_is_as_long_as_a_stage_is_short_of_the_target(tmp_path: Path) -> None:
+    work, _ = work_in(tmp_path, cores=2, train_flags="--num-envs 0")
+    state = work.state
+    state.rounds = [100.0]
+    for stage, rate in (("1-1", 0.95), ("1-2", 0.45), ("1-3", 0.0)):
+        state.specialists[stage].turns, state.specialists[stage].clear_rate = 1, {stage: rate}
+    work.enter("specialists")
+    left_s = work.left_s()
+    start_turn(work, "1-2")
+    work.crew.stop_all()
+    assert state.rounds == [100.0, pytest.approx(left_s / 1.6, rel=0.01)]
+    assert state.specialists["1-2"].turn_left_s == pytest.approx(left_s * 0.5 / 1.6, rel=0.01)
+
+
 def test_a_specialist_is_as_good_as_its_best_weights(tmp_path: Path) -> None:
     work, _ = work_in(tmp_path, train_flags="--num-envs 0")
     folder = tmp_path / "specialist-1-2" / "checkpoints"
