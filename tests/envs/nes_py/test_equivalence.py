@@ -136,3 +136,19 @@ def test_what_differs_later_is_mid_stride_legs_and_colours_that_cycle(played: di
         for colour, mapped in to_theirs.items():
             expected[ours == colour] = mapped
         assert (expected != theirs).mean() < 0.02, f"frame {k}"
+
+
+def test_buttons_are_drawn_as_by_the_engine() -> None:
+    view = ViewConfig(show_buttons=True, action_type="complex")
+    emulator = NesPyFactory("1-1")(lambda stage: None)
+    episodes = EpisodeEnv(EpisodeSettings(view, ["1-1"], BackendConfig()), emulator)
+    native = MarioVectorEnv(1, "1-1", show_buttons=True, action_type="complex")
+    rows, different = 84 // 16, set()
+    ours, theirs = native.reset(seed=1)[0][0], episodes.reset(seed=1)[0]
+    for action in range(view.num_actions):
+        np.testing.assert_array_equal(theirs[:, :rows], ours[:, :rows])
+        different.add(ours[-1, 0].tobytes())
+        ours, theirs = native.step(np.array([action]))[0][0], episodes.step(action)[0]
+    assert len(different) == view.num_actions - 1  # nothing is held at first, nor by the first action
+    native.close()
+    episodes.close()
